@@ -114,7 +114,6 @@ func (d *data) tables(stack awscdk.Stack, s stage.Stage, keep awscdk.RemovalPoli
 	})
 }
 
-// blobs makes the bucket of the blob store.
 func blobs(stack awscdk.Stack) awss3.Bucket {
 	return awss3.NewBucket(stack, jsii.String("Blobs"), &awss3.BucketProps{
 		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(), EnforceSSL: jsii.Bool(true),

@@ -13,7 +13,6 @@ import (
 	"agentplatform/internal/wiring/cloud"
 )
 
-// streamPort is the port of the stream service.
 const streamPort = 8080
 
 // streamsATask is the number of open streams per task at which more tasks start.

@@ -90,7 +90,6 @@ func options(statistic string, period float64) *awscloudwatch.MetricOptions {
 	return &awscloudwatch.MetricOptions{Statistic: jsii.String(statistic), Period: minutes(period)}
 }
 
-// own is one of the platform's own metrics.
 func (v *service) own(name, statistic string, period float64) awscloudwatch.IMetric {
 	return aws(cloud.Namespace, name, statistic, period, map[string]*string{"stage": jsii.String(v.stage.Name)})
 }
@@ -228,7 +227,6 @@ func (o *ops) alarms() {
 	o.alarmsOfWork()
 }
 
-// alarmsOfAnswers are about requests and streams.
 func (o *ops) alarmsOfAnswers() {
 	o.alarm(alarm{name: "GatewayErrors", above: 1, points: 2, of: 3,
 		metric: expression("100 * (answered + unanswered) / requests", "%", 5, map[string]awscloudwatch.IMetric{

@@ -66,7 +66,6 @@ const (
 	write // includes read
 )
 
-// function describes a function with all its rights.
 type function struct {
 	name        string
 	memory      int // MB
@@ -109,7 +108,6 @@ const (
 	reader = "reader"
 )
 
-// asked are the variables that name them.
 var asked = map[string]string{broker: "BROKER_FUNCTION", reader: "READER_FUNCTION"}
 
 // The queues.
@@ -160,7 +158,6 @@ var functions = []function{
 		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true},
 }
 
-// described is the description of a function.
 func described(name string) function {
 	return functions[slices.IndexFunc(functions, func(f function) bool { return f.name == name })]
 }
@@ -306,7 +303,6 @@ func (v *service) machine() {
 	v.Queues[runQueue].GrantSendMessages(v.Machine)
 }
 
-// logs is the log group of a program.
 func (v *service) logs(name string) awslogs.LogGroup {
 	if v.groups[name] == nil {
 		v.groups[name] = awslogs.NewLogGroup(v.stack, jsii.String(title(name)+"Logs"), &awslogs.LogGroupProps{

@@ -218,7 +218,6 @@ func (s Stage) validateConcurrency(bad func(field, format string, args ...any)) 
 // made are the variables that the stacks set themselves.
 var made = []string{"ADDR", "DATA_DIR", "PUBLIC_URL", "MAX_BODY", "LEASE", "STAGE", "WORKERS"}
 
-// validateSettings reads the settings as the functions will.
 func (s Stage) validateSettings() error {
 	known := setting.Names()
 	var environ []string

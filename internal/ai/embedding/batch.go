@@ -68,7 +68,6 @@ func Cut(text string, characters int) string {
 	return text
 }
 
-// sender embeds the texts of one request.
 type sender struct {
 	request Request
 	limits  Limits

@@ -25,7 +25,6 @@ func (t Trouble) tooLong(status int) bool {
 	return status == http.StatusRequestEntityTooLarge || t.worded(overflow)
 }
 
-// pattern matches names or words of failures.
 type pattern = *regexp.Regexp
 
 // anyOf makes one expression. A point within a number does not end a sentence.

@@ -132,7 +132,6 @@ func bare(text string) (letters string, at []int) {
 	return b.String(), at
 }
 
-// redact replaces the secret parts of a text.
 func (s secrets) redact(text string) string {
 	letters, at := bare(text)
 	var out strings.Builder

@@ -126,7 +126,6 @@ const (
 	maxWord   = 8 << 10 // bytes
 )
 
-// gather adds what a value says.
 func (t *Trouble) gather(v any, depth int) {
 	if depth > maxNested || len(t.words)+len(t.codes) > maxWords {
 		return
@@ -162,7 +161,6 @@ func (t *Trouble) gather(v any, depth int) {
 	}
 }
 
-// add adds words.
 func (t *Trouble) add(words string) {
 	t.Message = cmp.Or(t.Message, words)
 	t.Wait = cmp.Or(t.Wait, waitIn(clip(words)))

@@ -94,7 +94,6 @@ func formsOf(secrets []string) (forms []string) {
 	return slices.Compact(forms)
 }
 
-// inside is a quoted text without its quotes.
 func inside(quoted string) string { return quoted[1 : len(quoted)-1] }
 
 var escaped = regexp.MustCompile(`%[0-9A-F]{2}`)

@@ -128,7 +128,6 @@ func matches(parts []string, text string) bool {
 	return ok && strings.HasSuffix(text, parts[last])
 }
 
-// shown is how many examples a message has.
 const shown = 8
 
 // known lists what an entry of its kind could match.

@@ -73,7 +73,6 @@ type Request struct {
 	Version string // of the protocol, as the client names it; empty: it does not
 }
 
-// served matches the versions whose requests are served.
 var served = regexp.MustCompile(`^((0\.3|1\.0)(\.|$)|$)`)
 
 type request struct {
@@ -135,7 +134,6 @@ var methods = func() map[string]method {
 	return all
 }()
 
-// call is one request being handled.
 type call struct {
 	*Server
 
@@ -552,7 +550,6 @@ func (c *call) translating() func(stream.Event) ([]any, bool) {
 
 func (c *call) event(v object) any { return c.result(v).Message }
 
-// said is what a message says.
 type said struct {
 	text      string            // its texts and data
 	decisions []record.Decision // of a data part that has them

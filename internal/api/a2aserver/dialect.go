@@ -80,7 +80,6 @@ func (c *call) result(v any) Reply {
 	return Reply{Message: object{"jsonrpc": "2.0", "id": c.id, "result": v}}
 }
 
-// fault is an error of the protocol.
 type fault struct {
 	code int
 	text string

@@ -197,7 +197,6 @@ func decision(verb lifecycle.Verb, message string) record.Decision {
 	return record.Decision{Decision: string(verb), Message: message}
 }
 
-// decision is what an entry of resume decides.
 func (e AGUIResume) decision(at string, approval bool) (d record.Decision, err error) {
 	switch {
 	case e.Status == "cancelled" && approval:

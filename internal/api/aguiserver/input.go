@@ -38,7 +38,6 @@ type message struct {
 	raw json.RawMessage
 }
 
-// turn is a request that was read.
 type turn struct {
 	RunAgentInput
 

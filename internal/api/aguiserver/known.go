@@ -11,7 +11,6 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// find reads what the thread knows.
 func (b *beginning) find(ctx context.Context) error {
 	from, err := b.behindKnown(ctx)
 	if err == nil {

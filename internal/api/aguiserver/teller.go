@@ -65,7 +65,6 @@ func (t *teller) text(piece string) error {
 	return t.tell(AGUIEvent{Type: "TEXT_MESSAGE_CONTENT", MessageID: m.ID, Delta: &piece})
 }
 
-// close tells that the message is over.
 func (t *teller) close() error {
 	if !t.open {
 		return nil
@@ -74,7 +73,6 @@ func (t *teller) close() error {
 	return t.tell(AGUIEvent{Type: "TEXT_MESSAGE_END", MessageID: t.items[len(t.items)-1].ID})
 }
 
-// call tells of a call whole.
 func (t *teller) call(id, name string, arguments json.RawMessage) error {
 	if err := t.close(); err != nil {
 		return err

@@ -40,7 +40,6 @@ func Make(described *huma.OpenAPI) *huma.OpenAPI {
 	return d.OpenAPI
 }
 
-// document is a document on its way.
 type document struct {
 	*huma.OpenAPI
 
@@ -57,7 +56,6 @@ type operation struct {
 // open says whether it answers without a key.
 func (o operation) open() bool { return o.Security != nil && len(o.Security) == 0 }
 
-// operations are those of the service.
 func (d *document) operations() []operation { return operationsOf(d.Paths) }
 
 // pushes are the requests that the service makes itself.

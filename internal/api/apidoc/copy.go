@@ -19,7 +19,6 @@ func nameOf(ref string) string { return strings.TrimPrefix(ref, prefix) }
 
 func refTo(name string) *huma.Schema { return &huma.Schema{Ref: prefix + name} }
 
-// copyOf copies what the passes change.
 func copyOf(described *huma.OpenAPI) *document {
 	c := *described
 	components := *described.Components

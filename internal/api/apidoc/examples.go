@@ -46,7 +46,6 @@ func (d *document) exemplify(content map[string]*huma.MediaType, make maker) {
 	}
 }
 
-// maker makes examples.
 type maker struct {
 	*document
 
@@ -147,7 +146,6 @@ func (m maker) array(s *huma.Schema, name string) any {
 	return list
 }
 
-// texts are examples by the names of members.
 var texts = map[string]string{
 	"name": "Support", "title": "A trip", "message": "Hello", "content": "Hello", "answer": "You said: Hello",
 	"email": "someone@example.com", "content_type": "text/plain", "timezone": "UTC", "currency": "USD",
@@ -156,7 +154,6 @@ var texts = map[string]string{
 	"period": "month", "prefix": "ap_0123abcd", "level": "run", "operation": "create-agent",
 }
 
-// text is an example of a text.
 func (d *document) text(s *huma.Schema, name string) any {
 	switch {
 	case len(s.Examples) > 0:

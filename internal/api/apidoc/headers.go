@@ -38,7 +38,6 @@ func sharedHeaders() map[string]*huma.Header {
 	}
 }
 
-// headers describes what answers have beside their bodies.
 func (d *document) headers() {
 	d.Components.Headers = sharedHeaders()
 	for _, o := range d.operations() {

@@ -176,7 +176,6 @@ func (d *document) inlinePushes() {
 	}
 }
 
-// prune takes away what nothing refers to.
 func (d *document) prune() {
 	kept := d.reached(d.OpenAPI)
 	maps.DeleteFunc(d.schemas.of, func(name string, _ *huma.Schema) bool { return !kept[name] })

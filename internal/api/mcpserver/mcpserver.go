@@ -180,7 +180,6 @@ func withoutNulls(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// callInput is the input of an agent's tool.
 type callInput struct {
 	Message string      `json:"message" jsonschema:"what to tell the agent"`
 	ChatID  string      `json:"chat_id,omitempty" jsonschema:"the conversation to go on with; left out for a new one"`
@@ -195,12 +194,10 @@ type fileInput struct {
 	Data        string `json:"data" jsonschema:"its bytes, as base64 with padding"`
 }
 
-// runInput is the input of get_run and cancel_run.
 type runInput struct {
 	RunID string `json:"run_id" jsonschema:"the run, as an earlier call named it"`
 }
 
-// result is the structured result of a call.
 type result struct {
 	RunID      string              `json:"run_id"`
 	ChatID     string              `json:"chat_id"`

@@ -115,7 +115,6 @@ func (s *Server) tell(
 	})
 }
 
-// inWords is what is new by an event.
 func inWords(e stream.Event) string {
 	switch e.Event {
 	case stream.Init:

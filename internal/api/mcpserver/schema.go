@@ -11,7 +11,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// gives is the schema of a result.
 var gives = sync.OnceValue(func() *jsonschema.Schema {
 	schema, err := jsonschema.For[result](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {}, // anything

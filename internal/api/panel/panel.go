@@ -47,14 +47,12 @@ func New(connect ...string) *Panel {
 	return &Panel{connect: strings.Join(append([]string{"'self'"}, connect...), " "), made: sync.OnceValue(read)}
 }
 
-// site is what there is to serve.
 type site struct {
 	version string // of all contents
 	page    *asset
 	assets  map[string]*asset // by name, seen from static
 }
 
-// asset is a file, and the same compressed.
 type asset struct {
 	kind    string
 	plain   []byte

@@ -8,7 +8,6 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// functionChoice is a tool_choice that names a function.
 type functionChoice struct {
 	Type string `json:"type" enum:"function"`
 	Name string `json:"name"`
@@ -36,7 +35,6 @@ func choice(raw json.RawMessage) (of record.ToolChoice, function string, err err
 		`must be auto, none, required, or {"type": "function", "name": …} with a function of tools`)
 }
 
-// shownChoice is the tool_choice of a response.
 func shownChoice(c record.Context) any {
 	switch c.ToolChoice {
 	case "":

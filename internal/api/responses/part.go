@@ -46,7 +46,6 @@ type part struct {
 	last   bool // it ends with the run
 }
 
-// read reads a run, for a reader.
 func (s *Server) read(ctx context.Context, reads citation.Reader, e record.RunEntity) (*whole, error) {
 	r, w := e.Value, &whole{of: e.Value}
 	var err error
@@ -228,7 +227,6 @@ func (p *part) addContext(r *Response) {
 	}
 }
 
-// ended is when a part was completed.
 func (p *part) ended() time.Time {
 	if p.asked != nil && len(p.asked.Interrupts) > 0 {
 		if at, err := time.Parse(time.RFC3339, p.asked.Interrupts[0].CreatedAt); err == nil {

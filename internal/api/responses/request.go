@@ -131,7 +131,6 @@ type input struct {
 	asked   []string                     // ids of the approval requests that it has
 }
 
-// spoken is a message of somebody.
 type spoken struct{ role, text string }
 
 // output is what a client says to a call or to a request of ours: the output of a function, or a decision.

@@ -107,7 +107,6 @@ func (s *Stream) send(events ...ResponseEvent) error {
 	return nil
 }
 
-// begin sends the events that every stream has.
 func (s *Stream) begin() error {
 	s.next = 0
 	of := *s.part.whole
@@ -192,7 +191,6 @@ func delta(message string, index int, piece *string) ResponseEvent {
 
 func (s *Stream) messageID() string { return "msg_" + s.part.suffix() }
 
-// begun sends that the message begins, once.
 func (s *Stream) begun() error {
 	if s.open {
 		return nil
@@ -201,7 +199,6 @@ func (s *Stream) begun() error {
 	return s.opened(message(s.messageID(), "assistant", inProgress), 0)
 }
 
-// opened sends the events that begin a message.
 func (s *Stream) opened(m ResponseItem, index int) error {
 	m.Content = &[]ResponseContent{}
 	part := inMessage("response.content_part.added", m.ID, index)
@@ -222,7 +219,6 @@ func (s *Stream) cited(m ResponseItem, index int, at int64) error {
 	return nil
 }
 
-// closed sends the events that end a message.
 func (s *Stream) closed(m ResponseItem, index int) error {
 	text := (*m.Content)[0]
 	done, part := inMessage("response.output_text.done", m.ID, index),

@@ -180,7 +180,6 @@ type part struct {
 	lists int                  // length of the lists that are searched for each object
 }
 
-// partsOf finds all parts of a compiled schema.
 func partsOf(root *jsonschema.Schema) map[*jsonschema.Schema]*part {
 	parts := map[*jsonschema.Schema]*part{}
 	for waiting := []*jsonschema.Schema{root}; len(waiting) > 0; {
@@ -281,7 +280,6 @@ func nodes(v any) (n int) {
 	return n
 }
 
-// hook adds the hook to a part.
 func (m *meter) hook(s *jsonschema.Schema, p *part, parts map[*jsonschema.Schema]*part) {
 	total := func(list []*jsonschema.Schema) (sum int) {
 		for _, one := range list {

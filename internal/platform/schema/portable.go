@@ -73,7 +73,6 @@ const (
 // topOnly are keywords that providers refuse at the top.
 var topOnly = []string{"allOf", "anyOf", "oneOf", "not", "enum", "const", "$ref"}
 
-// mender mends one schema.
 type mender struct {
 	root map[string]any
 	left int // of maxMended

@@ -35,7 +35,6 @@ const (
 	maxNested = 12    // levels
 )
 
-// simple is a part as a simple one.
 func (m *mender) simple(v any, depth int) map[string]any {
 	if m.left--; m.left < 0 {
 		return m.ofType(guessed(object(v)), nil, maxNested+1)
@@ -208,7 +207,6 @@ func guessed(s map[string]any) string {
 	return "string"
 }
 
-// ofType is a part of one type.
 func (m *mender) ofType(of string, s map[string]any, depth int) map[string]any {
 	out := map[string]any{"type": of}
 	deep := depth > maxNested

@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-func counting(limits record.FileLimits) *record.Store {
+func limiting(limits record.FileLimits) *record.Store {
 	h := host.System()
 	return record.New(memtable.New(h.Now), &memblob.Store{}, h).LimitFiles(limits)
 }
@@ -38,7 +38,7 @@ func exceeded(t *testing.T, err error) map[string]any {
 
 // A file counts with what was announced, then with what came, until its description is gone.
 func TestFilesAreCountedFromTheirDescriptionsToTheirEnds(t *testing.T) {
-	s := counting(record.FileLimits{})
+	s := limiting(record.FileLimits{})
 	gone := func(record.File) bool { return false }
 	announced, plain := s.NewFile("o", "u", "a", ""), s.NewFile("o", "u", "b", "")
 	announced.Size = 7
@@ -61,7 +61,7 @@ func TestFilesAreCountedFromTheirDescriptionsToTheirEnds(t *testing.T) {
 
 // A file that an earlier version stored was not counted when it came, and is not when it goes.
 func TestFilesOfEarlierVersionsAreNotCounted(t *testing.T) {
-	s := counting(record.FileLimits{User: record.FileUse{Count: 1, Bytes: 1}})
+	s := limiting(record.FileLimits{User: record.FileUse{Count: 1, Bytes: 1}})
 	f := s.NewFile("o", "u", "a", "")
 	f.Size = 4
 	_, err := record.Create(t.Context(), s, f, f.ID)
@@ -80,7 +80,7 @@ func TestFilesAreLimitedHoweverManyComeTogether(t *testing.T) {
 		"organization": {Organization: record.FileUse{Count: 6, Bytes: 100}},
 		"bytes":        {User: record.FileUse{Bytes: 62}},
 	} {
-		s := counting(limits)
+		s := limiting(limits)
 		var kept sync.Map
 		var n, refused atomic.Int64
 		var all sync.WaitGroup
@@ -140,7 +140,7 @@ func TestBytesThatAreTooManyAreNotKept(t *testing.T) {
 }
 
 func TestFilesAreListedByTheirUser(t *testing.T) {
-	s := counting(record.FileLimits{})
+	s := limiting(record.FileLimits{})
 	var ids []string
 	for _, user := range []string{"u", "v", "u", "u"} {
 		f := s.NewFile("o", user, "a", "")

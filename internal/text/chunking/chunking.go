@@ -138,7 +138,6 @@ func (s *splitter) lastWords(u unit, n int) []unit {
 	return []unit{u}
 }
 
-// close makes a chunk of the open one.
 func (s *splitter) close() {
 	if len(s.open) == 0 {
 		return

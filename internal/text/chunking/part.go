@@ -47,7 +47,6 @@ func partsOf(t document.Text) []part {
 	return r.parts
 }
 
-// reader passes over a text once.
 type reader struct {
 	body     string
 	byte, at int // where it stands: the byte and the character
@@ -97,7 +96,6 @@ func lines(body string, s span) span {
 // blanks are what stands within lines between words.
 const blanks = " \t"
 
-// trim takes white space off both ends.
 func trim(body string, s span) span {
 	s = skipSpace(body, s)
 	till := s.from + len(strings.TrimRightFunc(body[s.from:s.till], unicode.IsSpace))

@@ -19,7 +19,6 @@ type unit struct {
 	part  int
 }
 
-// units divides a part.
 func (s *splitter) units(at int) []unit {
 	p := &s.parts[at]
 	var list []unit
@@ -149,7 +148,6 @@ func skipSpace(body string, s span) span {
 	return s
 }
 
-// count counts the words of a span.
 func count(body string, s span) int {
 	n := 0
 	for s = skipSpace(body, s); !s.empty(); s = skipSpace(body, s) {

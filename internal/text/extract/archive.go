@@ -115,7 +115,6 @@ func (r *member) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// parts reads the elements of an XML member.
 type parts struct {
 	d     *xml.Decoder
 	is    format
@@ -192,7 +191,6 @@ func (b *builder) describe(p *parts, e xml.StartElement) error {
 	return err
 }
 
-// elements takes the elements of a member.
 type elements interface {
 	start(p *parts, e xml.StartElement) error
 	ended(name string)

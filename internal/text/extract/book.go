@@ -54,7 +54,6 @@ func readBook(m *members, _ input, b *builder) error {
 	return nil
 }
 
-// bookPackage is what the package document says.
 type bookPackage struct {
 	dir   string
 	files map[string]string // members by id

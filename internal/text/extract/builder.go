@@ -31,7 +31,6 @@ type builder struct {
 	cells int    // of all tables
 }
 
-// title sets the title unless there is one.
 func (b *builder) title(s string) {
 	if b.text.Title == "" && !b.titled {
 		b.text.Title = document.Cut(oneLine(s), maxTitle)
@@ -45,7 +44,6 @@ func (b *builder) language(tag string) {
 	}
 }
 
-// page begins a page.
 func (b *builder) page() {
 	b.end()
 	if len(b.text.Pages)+b.begun >= MaxPages {

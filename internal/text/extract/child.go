@@ -38,7 +38,6 @@ func (j job) limits() limits {
 	return forMessages
 }
 
-// read reads a file in this process.
 func (j job) read(data []byte) (document.Text, bool, error) {
 	read, known := readers[j.Format]
 	if !known {

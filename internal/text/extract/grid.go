@@ -40,7 +40,6 @@ func (r *rowText) endCell(is cell, columns int) {
 	r.cell = nil
 }
 
-// plainCells are cells of which none is merged.
 func plainCells(texts []string) []cell {
 	cells := make([]cell, len(texts))
 	for i, text := range texts {

@@ -98,7 +98,6 @@ func (r *jsonReader) members(object bool) error {
 	return err
 }
 
-// line writes a value with its path.
 func (r *jsonReader) line(value string) {
 	if !r.b.opened || len(r.b.part) > longParagraph {
 		r.b.begin(document.Paragraph, 0)

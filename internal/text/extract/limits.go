@@ -21,7 +21,6 @@ const (
 	maxAttributes = 100 // of an element of a page that are looked at
 )
 
-// limits are those of one use.
 type limits struct {
 	file       int64 // bytes
 	characters int

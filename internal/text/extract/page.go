@@ -190,7 +190,6 @@ func (r *pageReader) attributes(a atom.Atom) (hidden bool) {
 	return hidden
 }
 
-// opened begins what an element begins.
 func (r *pageReader) opened(a atom.Atom) {
 	if isTabular(a) && r.tables == 0 {
 		r.beginTable()
@@ -238,7 +237,6 @@ func (r *pageReader) onlyBegun() bool {
 	return r.b.opened && len(bytes.TrimSpace(r.b.part)) == 0
 }
 
-// ended ends what an element ends.
 func (r *pageReader) ended(a atom.Atom, name []byte) {
 	if r.skipped != "" {
 		if string(name) == r.skipped {

@@ -60,7 +60,6 @@ func readShapes(m *members, name string, b *builder) error {
 	return err
 }
 
-// slideReader reads the shapes of a slide.
 type slideReader struct {
 	rowText
 

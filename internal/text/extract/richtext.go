@@ -120,7 +120,6 @@ func (r *richReader) close() {
 	}
 }
 
-// char takes a byte of text.
 func (r *richReader) char(c byte) {
 	if r.skipping > 0 {
 		r.skipping--
@@ -132,7 +131,6 @@ func (r *richReader) char(c byte) {
 	r.bytes = append(r.bytes, c)
 }
 
-// flush decodes the bytes of text so far.
 func (r *richReader) flush() {
 	if len(r.bytes) == 0 {
 		return

@@ -27,7 +27,6 @@ type sheetMarks struct {
 	size        int // bytes of long
 }
 
-// area is a merged cell.
 type area struct{ top, left, bottom, right int }
 
 // sheetMembers are the members of a workbook that have its sheets, by the names of these.

@@ -17,7 +17,6 @@ import (
 
 // What the child writes to its output: a line of JSON with all but body and blocks, the body, then the blocks.
 
-// result is the first line.
 type result struct {
 	Title, Language string `json:",omitempty"`
 	Pages           []int  `json:",omitempty"`
@@ -25,7 +24,6 @@ type result struct {
 	Cut             bool `json:",omitempty"` // the text is longer
 }
 
-// wireBlock is a block, little-endian.
 type wireBlock struct {
 	Kind, Level        uint8 // Kind: its place in kinds
 	Start, End, Header int32

@@ -91,7 +91,6 @@ type wordReader struct {
 	table   *table
 }
 
-// start reads what an element begins.
 func (r *wordReader) start(p *parts, e xml.StartElement) error {
 	switch e.Name.Local {
 	case "t":
@@ -206,7 +205,6 @@ func (r *wordReader) merged(e xml.StartElement) {
 	}
 }
 
-// fill adds empty cells to the present row.
 func (r *wordReader) fill(columns int) {
 	r.cells = append(r.cells, make([]cell, min(columns, maxCells-len(r.cells)))...)
 }

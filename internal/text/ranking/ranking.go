@@ -106,7 +106,6 @@ func order(a, b Hit) int {
 	)
 }
 
-// candidate is a hit in the making.
 type candidate struct {
 	Hit
 	list int

@@ -36,7 +36,6 @@ func QueryTerms(query string, languages []string) [][]string {
 	return q.terms()
 }
 
-// asked are the words of a query.
 type asked struct {
 	main  string
 	words []askedWord

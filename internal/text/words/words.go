@@ -60,7 +60,6 @@ func Analyze(text, language string) []Word {
 	return a.found
 }
 
-// analysis is one pass over a text.
 type analysis struct {
 	grammar grammar
 	terms   map[string]term // of words that were met, as written

@@ -85,7 +85,6 @@ func (b *Broker) Invoke(ctx context.Context, ask []byte) ([]byte, error) {
 	return written(result, err), nil
 }
 
-// written is an answer as JSON.
 func written(result any, err error) []byte {
 	var a Answer
 	if err != nil {
@@ -109,7 +108,6 @@ func written(result any, err error) []byte {
 	return raw
 }
 
-// answer does what is asked for.
 func (b *Broker) answer(ctx context.Context, raw []byte) (any, error) {
 	if err := strictjson.Within(raw, strictjson.Limits{Bytes: MaxAsk, Depth: maxDepth}, maxValues); err != nil {
 		return nil, refuse("%s", err)
@@ -144,7 +142,6 @@ func (b *Broker) answer(ctx context.Context, raw []byte) (any, error) {
 	return result, err
 }
 
-// operations are what may be asked for.
 var operations = map[operation]func(*Broker, context.Context, json.RawMessage) (any, error){
 	askRefresh: reading((*Broker).refresh),
 	askSelect:  reading((*Broker).choose),

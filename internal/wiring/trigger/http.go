@@ -81,7 +81,6 @@ func Streamed(
 	}
 }
 
-// streamWriter writes a response into a pipe.
 type streamWriter struct {
 	header http.Header
 	body   *io.PipeWriter

@@ -49,7 +49,6 @@ const (
 	border               = ' '
 )
 
-// appendPieces appends the hashes of a word's pieces.
 func appendPieces(hashes []uint64, word string) []uint64 {
 	var space [64]rune
 	runes := append(space[:0], border)

@@ -111,7 +111,6 @@ func (m *Model) send(ctx context.Context, r embedding.Request, body request) (re
 	return read(raw, r)
 }
 
-// read reads the body of an answer.
 func read(body []byte, r embedding.Request) (embedding.Reply, error) {
 	var answer response
 	if err := embedding.Decode(body, r, &answer); err != nil {

@@ -110,7 +110,6 @@ type event struct {
 	StopReason providerhttp.Text `json:"stop_reason"`
 }
 
-// content is a block of a reply.
 type content struct {
 	Type  providerhttp.Text `json:"type"`
 	ID    providerhttp.Text `json:"id"`
@@ -179,7 +178,6 @@ type received struct {
 	usage  usage
 }
 
-// begun is a block of the reply.
 type begun struct {
 	content // with which it started
 

@@ -268,7 +268,6 @@ func passages(output string) (list []passage) {
 // told is how many characters of a passage the demo model repeats.
 const told = 80
 
-// line cites a passage.
 func (p passage) line() string {
 	if p.State != "" {
 		return fmt.Sprintf("[%d] (%s)", p.N, p.State)
@@ -291,7 +290,6 @@ func sources(texts []model.Text) (list []string) {
 	return list
 }
 
-// writer emits text and keeps all of it.
 type writer struct {
 	ctx  context.Context
 	emit func(string)

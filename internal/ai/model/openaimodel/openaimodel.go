@@ -121,7 +121,6 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	}
 }
 
-// call makes one request.
 func (m *Model) call(ctx context.Context, body request, emit func(string)) (model.Reply, error) {
 	got := received{Draft: model.Draft{Emit: emit}, at: map[providerhttp.Count]*model.PartialCall{}}
 	header, err := model.Stream(ctx, m.endpoint, body, got.read)

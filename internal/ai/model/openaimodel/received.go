@@ -41,7 +41,6 @@ func (d *delta) empty() bool {
 	return d.Content == "" && d.Refusal == "" && len(d.ToolCalls) == 0 && d.Function == nil
 }
 
-// piece is a piece of a call.
 type piece struct {
 	Index    *providerhttp.Count `json:"index"`
 	ID       providerhttp.Text   `json:"id"`
@@ -72,7 +71,6 @@ type received struct {
 	calls   []*model.PartialCall
 }
 
-// read reads an event.
 func (h *received) read(data []byte) (goOn bool, err error) {
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[DONE]")) {
 		h.Ended = true

@@ -49,13 +49,11 @@ type chat interface {
 	model(ctx context.Context, s setting.Settings, with tools) (model.Model, error)
 }
 
-// embeddings makes embedding models.
 type embeddings interface {
 	// embedding makes the models; nil: the settings do not add the provider.
 	embedding(ctx context.Context, s setting.Settings, client *http.Client) (embedding.Model, error)
 }
 
-// tools are what models are made with.
 type tools struct {
 	host   host.Host
 	client *http.Client

@@ -346,7 +346,6 @@ func (r Request) address(arguments map[string]json.RawMessage) (string, error) {
 	return filled, nil
 }
 
-// fill fills one segment of a path.
 func (r Request) fill(segment string, arguments map[string]json.RawMessage) (string, error) {
 	const asWritten = unreserved + subDelimiter + "%:@"
 	if !Placeholder.MatchString(segment) {

@@ -223,7 +223,6 @@ func deep(name string, raw json.RawMessage, encode func(string) string) (list []
 	return list
 }
 
-// form is a body of name=value pairs.
 func (r Request) form(body json.RawMessage) string {
 	var list []string
 	for _, one := range members(body) {

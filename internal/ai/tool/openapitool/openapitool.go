@@ -270,7 +270,6 @@ type argument struct {
 	required, form    bool
 }
 
-// take takes the parameters and the body.
 func (m *maker) take(item, o map[string]any) error {
 	if len(m.path) > maxAddress || !strings.HasPrefix(m.path, "/") || strings.HasPrefix(m.path, "//") ||
 		strings.Contains(m.path, `\`) {

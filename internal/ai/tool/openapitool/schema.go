@@ -38,13 +38,11 @@ type writer struct {
 	file         string          // one of them that is required, or stands alone
 }
 
-// take counts the bytes of a text.
 func (w *writer) take(bytes int) {
 	w.bytes += bytes
 	w.step(min(bytes, maxBytes) / 256)
 }
 
-// over says whether a limit was exceeded.
 func (w *writer) over() bool { return w.bytes > maxBytes }
 
 func (w *writer) write(v any, depth int) map[string]any {
@@ -176,7 +174,6 @@ func (w *writer) isFile(s map[string]any) bool {
 	return kind != "" && s["contentEncoding"] == nil && rank(kind) == binary
 }
 
-// plain copies the keywords that contain no schema.
 func (w *writer) plain(s, out map[string]any) {
 	setTypes(out, typesOf(s))
 	for _, name := range []string{"description", "format", "enum", "default", "minimum", "maximum", "minLength",

@@ -69,7 +69,6 @@ func (d *document) upgraded(item, o map[string]any) (path, operation map[string]
 	return path, operation
 }
 
-// bodyOf is a parameter that is the body.
 func bodyOf(p map[string]any, consumes []any) map[string]any {
 	content := map[string]any{}
 	for _, kind := range consumes {

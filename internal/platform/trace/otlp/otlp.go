@@ -275,7 +275,6 @@ func rejected(answer []byte, sent int) int64 {
 	return min(max(n, 0), int64(sent))
 }
 
-// packed is the request's body.
 func packed(resource []attribute.KeyValue, spans []sdktrace.ReadOnlySpan) ([]byte, error) {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)

@@ -44,7 +44,6 @@ func (c *cache) get(name string) *partition {
 	return p
 }
 
-// add adds a partition that was read.
 func (c *cache) add(name string, p *partition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

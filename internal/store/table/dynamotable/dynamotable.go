@@ -55,7 +55,6 @@ func New(api API, name string, now func() time.Time) *Table {
 // applied. Of a read it would be waited for in seconds, each time that the caller repeats the call.
 func once(o *dynamodb.Options) { o.RetryMaxAttempts = 1; o.Retryer = aws.NopRetryer{} }
 
-// live reports whether an item has not expired.
 func (t *Table) live(i *table.Item) bool { return i.Expires.IsZero() || t.now().Before(i.Expires) }
 
 // read decodes an item; nil if there is none, or if it has expired.

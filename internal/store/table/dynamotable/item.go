@@ -83,7 +83,6 @@ func KeyOf(k table.Key) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{partAttribute: text(k.Part), sortAttribute: text(k.Sort)}
 }
 
-// encode makes the attributes of an item.
 func encode(i *table.Item) (map[string]types.AttributeValue, error) {
 	a := KeyOf(i.Key)
 	a[ownerAttribute], a[writeIDAttribute] = text(i.Owner), text(i.WriteID)

@@ -88,7 +88,6 @@ func (s sandbox) Reallocate(size uint64) []byte {
 // Free leaves the memory to who reserved it.
 func (sandbox) Free() {}
 
-// instance is PDFium in a sandbox.
 type instance struct {
 	pdfium.Pdfium
 	pool pdfium.Pool

@@ -19,7 +19,6 @@ type batch struct {
 	fresh   map[string]uint32 // terms that the file does not have yet
 }
 
-// put adds chunks, whose entries lack the terms.
 func (c *collection) put(dimensions int, entries []*entry, chunks []index.Chunk) error {
 	if err := c.load(); err != nil {
 		return err
@@ -34,7 +33,6 @@ func (c *collection) put(dimensions int, entries []*entry, chunks []index.Chunk)
 	return c.write(b)
 }
 
-// remove removes a version.
 func (c *collection) remove(v index.Version) error {
 	if err := c.load(); err != nil || c.state == nil {
 		return err
@@ -45,7 +43,6 @@ func (c *collection) remove(v index.Version) error {
 	return c.write(&batch{records: appendRemove(nil, v.Document, v.Number)})
 }
 
-// begin makes the file if there is none.
 func (c *collection) begin(dimensions int) error {
 	if c.state != nil {
 		if c.state.dimensions != dimensions {

@@ -40,7 +40,6 @@ func (c *collection) compact() error {
 	return nil
 }
 
-// rewrite makes a file with what is alive.
 func (s *state) rewrite(path, name string) (*state, error) {
 	out, err := create(path, name, s.dimensions)
 	if err != nil {
@@ -82,7 +81,6 @@ func (s *state) copy(slot uint32, out *state, b *batch) error {
 	return nil
 }
 
-// add appends a batch, and applies it.
 func (s *state) add(b *batch) error {
 	if err := s.append(b); err != nil {
 		return err

@@ -147,7 +147,6 @@ func (s *state) replay(payload []byte, e *entry) error {
 	return errTorn
 }
 
-// cut removes what follows the last whole record.
 func (s *state) cut() error {
 	if err := errors.Join(s.file.Truncate(s.size), s.file.Sync()); err != nil {
 		return fmt.Errorf("diskindex: %w", err)
@@ -164,7 +163,6 @@ func (s *state) record(slot uint32, size int, buffer []byte) ([]byte, error) {
 	return buffer, nil
 }
 
-// read reads the entry of a slot.
 func (s *state) read(slot uint32) (e entry, err error) {
 	b, err := s.record(slot, int(s.sizes[slot]), nil)
 	if err == nil {

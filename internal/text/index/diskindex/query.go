@@ -90,7 +90,6 @@ type place struct {
 	slot       uint32
 }
 
-// search is a query under way.
 type search struct {
 	q          index.Query
 	statistics index.Statistics
@@ -217,7 +216,6 @@ func (s *search) rescore(c *state) {
 	}
 }
 
-// read reads a candidate.
 func (s *search) read(c *state, slot uint32) (*index.Candidate, error) {
 	record, err := c.record(slot, int(c.sizes[slot]), s.buffer)
 	if err != nil {

@@ -126,7 +126,6 @@ func (s *state) place(version, number, slot uint32) error {
 	return nil
 }
 
-// remove removes a version.
 func (s *state) remove(document string, number int) error {
 	v, found := s.version(document, number, false)
 	if !found {

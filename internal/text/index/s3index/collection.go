@@ -22,7 +22,6 @@ type collection struct {
 // the words of more, only what the first questions find is known.
 const mostSampled = 20
 
-// known returns the collections of a query.
 func (x *Index) known(ctx context.Context, q index.Query) ([]collection, error) {
 	list := make([]collection, len(q.Collections))
 	err := host.Each(ctx, len(list), atOnce, func(ctx context.Context, i int) (err error) {

@@ -179,7 +179,6 @@ func (x *Index) query(
 	}
 }
 
-// merged puts the answers together.
 func merged(parts []*part, q index.Query) index.Result {
 	r := index.Result{Statistics: index.Statistics{Frequencies: make([]int, len(q.Terms))}}
 	var byWords, byVector []index.Candidate

@@ -127,7 +127,6 @@ func (x *Index) forget(collection string) {
 	delete(x.dimensions, collection)
 }
 
-// take asks for a sample.
 func (x *Index) take(ctx context.Context, collection string) (*sample, error) {
 	s := newSample()
 	s.taken = x.options.Now()
@@ -157,12 +156,10 @@ func (x *Index) take(ctx context.Context, collection string) (*sample, error) {
 	return s, nil
 }
 
-// bytes are about what the sample takes.
 func (s *sample) bytes() int { return bytesOfHeld*len(s.has) + bytesOfPost*s.terms }
 
 func newSample() *sample { return &sample{has: map[term][]uint16{}} }
 
-// add adds a term of the next chunk.
 func (s *sample) add(t term) {
 	s.has[t] = append(s.has[t], uint16(s.chunks)) //nolint:gosec // segments of a thousand
 	s.terms++

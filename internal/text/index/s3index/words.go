@@ -53,7 +53,6 @@ func (p *part) search(ctx context.Context) error {
 	return err
 }
 
-// question is a filter by words.
 type question struct {
 	filter filter
 	words  []int // what has one of these is admitted; nil: not so

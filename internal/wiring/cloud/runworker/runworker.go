@@ -57,7 +57,6 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 	}, nil
 }
 
-// called reports calls of models and tools.
 func called(m *cloud.Metrics) func(agent.Called) {
 	return func(c agent.Called) {
 		if c.Tool {

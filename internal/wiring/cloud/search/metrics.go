@@ -23,7 +23,6 @@ func Ingested(m *cloud.Metrics, before, after docstate.State, failure *docstate.
 	}
 }
 
-// searched counts searches.
 func searched(m *cloud.Metrics) func(knowledge.Found, time.Duration, error) {
 	return func(f knowledge.Found, took time.Duration, err error) {
 		outcome := knowledge.OutcomeOf(f, err)
