@@ -127,6 +127,7 @@ const (
 	removalRemoval       = "internal/run/removal/removal.go"
 	localQueue           = "internal/store/queue/localqueue/localqueue.go"
 	platformShare        = "internal/platform/share/share.go"
+	shareLine            = "internal/platform/share/line.go"
 )
 
 // Worlds is the kind of the simulation's worlds in which the bug can have an effect; empty: any.
@@ -139,12 +140,18 @@ func (b Bug) Worlds() string {
 		return "documents"
 	case analyticsRoll, analyticsRead, recordLedger, removalRemoval:
 		return "accountants"
-	case localQueue, platformShare:
+	case localQueue, platformShare, shareLine:
 		return "floods"
 	default:
 		return ""
 	}
 }
+
+// How a name gets its next turn in a line, and how it would keep the one that it had.
+const (
+	keeps = "		l.turn = append(l.turn, name)\n	}\n	return one\n"
+	kept  = "			l.turn = slices.Insert(l.turn, l.at, name)\n			return one\n		}\n" + keeps
+)
 
 // Bugs is the catalogue.
 func Bugs() []Bug {
@@ -265,8 +272,8 @@ func Bugs() []Bug {
 		one("a parked turn inherits the slots of another user", transitionTransition, `if paused || parked.Spec.User != o.Before.User {`, `if paused {`),
 
 		// Turns and shares.
-		one("an organization keeps its turn", localQueue, "	q.groups.served(group, len(users.turn) > 0)\n", "	if len(users.turn) == 0 {\n		q.groups.served(group, false)\n	}\n"),
-		one("a user keeps its turn", localQueue, "	users.served(user, len(*messages) > 0)\n", "	if len(*messages) == 0 {\n		users.served(user, false)\n	}\n"),
+		one("an organization keeps its turn", shareLine, keeps, "		if len(below.turn) > 0 && len(below.by[below.turn[0]].turn) > 0 {\n"+kept),
+		one("a user keeps its turn", shareLine, keeps, "		if len(below.turn) > 0 && len(below.by[below.turn[0]].turn) == 0 {\n"+kept),
 		one("what is accepted passes who waits", localQueue, "		part.Give()\n		return nil\n", "		part.Give()\n"),
 		one("a worker is not given back", localQueue, "	part.Give()\n	if len(q.all) > 0 {", "	if len(q.all) > 0 {"),
 		one("one who is refused keeps the worker", "internal/run/worker/starter.go", `func (r *reserved) Free() { r.hand(nil) }`, `func (r *reserved) Free() {}`).flooded(),
