@@ -44,7 +44,8 @@ func Filter[T, V any](
 	return append([]V{}, page.Rows...), EncodeCursor(page.Next), nil
 }
 
-// Resources reads a page of the resources that keep returns true for, as [Filter] does. The page ends by their bytes, too.
+// Resources reads a page of the resources that keep returns true for, as [Filter] does. The page ends by their bytes,
+// too.
 func Resources[T record.Resourceful](
 	ctx context.Context, store *record.Store, scope record.Scope, in Paging, keep func(T) bool,
 ) (rows []record.Entity[T], next *string, err error) {

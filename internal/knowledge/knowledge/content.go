@@ -122,9 +122,8 @@ func (k *Knowledge) Chunks(
 
 const defaultPoll = 100 * time.Millisecond
 
-// Await reads a document, when its status or stage has changed, or it rests, or the time is over, or the request may not wait for longer
-// (package waiting). Its errors are those
-// of [Knowledge.Document].
+// Await reads a document, when its status or stage has changed, or it rests, or the time is over, or the request may
+// not wait for longer (package waiting). Its errors are those of [Knowledge.Document].
 func (k *Knowledge) Await(
 	ctx context.Context, p tenant.Principal, base, id string, most time.Duration,
 ) (record.Entity[catalog.Document], error) {

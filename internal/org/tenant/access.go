@@ -193,8 +193,8 @@ func (t *Tenants) visitor(ctx context.Context, p Principal, user, key string) (P
 // by the agent as it is now and by the version that was its newest when the pause began, so that an edit does not
 // decide what is pending. Versions, not clocks, order them. They need not be allowed to use the agent.
 //
-// It returns a problem of kind Forbidden (insufficient_permission), with approver_group_ids or level_needed, or NotFound
-// or Forbidden (outside_organization) for an agent that the organization never had.
+// It returns a problem of kind Forbidden (insufficient_permission), with approver_group_ids or level_needed, or
+// NotFound or Forbidden (outside_organization) for an agent that the organization never had.
 func (t *Tenants) MayApprove(ctx context.Context, p Principal, request ApprovalRequest) error {
 	if p.Level.Covers(LevelAdmin) && p.User != request.User {
 		return nil

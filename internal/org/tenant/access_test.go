@@ -52,8 +52,8 @@ func TestPauseNeedsApproverOfItsVersionAndOfNow(t *testing.T) {
 	assert.True(t, may(3))
 }
 
-// Approvers decide about tool calls, where the agent names some, and need not be allowed to use it. Else the user of the
-// run and managers decide, as far as they may use it. Admins always may. Nobody approves their own calls where the
+// Approvers decide about tool calls, where the agent names some, and need not be allowed to use it. Else the user of
+// the run and managers decide, as far as they may use it. Admins always may. Nobody approves their own calls where the
 // agent, or its version at the pause, forbids that.
 func TestWhoApprovesACall(t *testing.T) {
 	w := newWorld(t)
@@ -128,7 +128,8 @@ func TestWhoApprovesACall(t *testing.T) {
 		func(s catalog.AgentSpec) (catalog.AgentSpec, error) { s.Approval.Self = nil; return s, nil })
 	require.NoError(t, err)
 	assert.NoError(t, w.MayApprove(t.Context(), own, tenant.ApprovalRequest{Agent: others, User: own.User, Version: 2}))
-	assert.True(t, forbidden(w.MayApprove(t.Context(), own, tenant.ApprovalRequest{Agent: others, User: own.User, Version: 1})),
+	assert.True(t, forbidden(w.MayApprove(t.Context(), own,
+		tenant.ApprovalRequest{Agent: others, User: own.User, Version: 1})),
 		"an edit does not decide what is pending")
 }
 

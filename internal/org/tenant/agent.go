@@ -113,7 +113,9 @@ func (t *Tenants) checkSpec(
 // checkSelf returns a problem of kind Invalid (body.approval.self) for an agent whose calls others than the run's user
 // must approve, where no user could have another one do so. It looks at users and groups as they are now: admins can
 // always be made.
-func (t *Tenants) checkSelf(ctx context.Context, organization string, kept catalog.AgentSpec, s *catalog.AgentSpec) error {
+func (t *Tenants) checkSelf(
+	ctx context.Context, organization string, kept catalog.AgentSpec, s *catalog.AgentSpec,
+) error {
 	if !s.Approval.OthersOnly() || kept.Approval.OthersOnly() && slices.Equal(kept.GroupIDs, s.GroupIDs) &&
 		slices.Equal(kept.ApproverGroupIDs, s.ApproverGroupIDs) {
 		return nil
@@ -202,8 +204,13 @@ func CheckPolicy(s catalog.AgentSpec, on []tool.Offer) error {
 }
 
 // mayLoosen returns nil when the principal may have a spec follow another one: only an admin may have fewer calls need
-// an approval. The error is a problem of kind Forbidden, or the store's.
+// an approval, or let a run's own user approve them again. The error is a problem of kind Forbidden, or the store's.
 func (t *Tenants) mayLoosen(ctx context.Context, p Principal, organization string, was, s catalog.AgentSpec) error {
+	if was.Approval.OthersOnly() && !s.Approval.OthersOnly() {
+		if err := p.MayLoosen("calls by the run's own user (body.approval.self)"); err != nil {
+			return err
+		}
+	}
 	if was.Approval.Mode == "never" || p.May(LevelAdmin) == nil {
 		return nil
 	}

@@ -129,13 +129,13 @@ func (p Principal) May(needed Level) error {
 		With("level_needed", needed)
 }
 
-// MayLoosen is May(LevelAdmin) for having fewer calls of a thing need an approval. The thing is in the message.
+// MayLoosen is May(LevelAdmin) for what loosens the approval of a thing, which is in the message.
 func (p Principal) MayLoosen(what string) error {
 	if p.May(LevelAdmin) == nil {
 		return nil
 	}
 	return problem.New(problem.Forbidden, "insufficient_permission",
-		"fewer calls of %s would need an approval: this needs an API key of level %s; this one has %s", what,
+		"this would loosen the approval of %s: it needs an API key of level %s; this one has %s", what,
 		LevelAdmin, p.Level).With("level_needed", LevelAdmin)
 }
 

@@ -120,7 +120,8 @@ func Exceeded(what, scope string, maximum, used int64, unit string) *Error {
 // repeated when there is room. It is [Full], "insufficient_storage", and wraps cause.
 func DiskFull(cause error) *Error {
 	return &Error{
-		Kind: Full, Code: "insufficient_storage", Message: "there is no room to store this; nothing was done", Cause: cause,
+		Kind: Full, Code: "insufficient_storage", Cause: cause,
+		Message: "there is no room to store this; nothing was done",
 	}
 }
 

@@ -124,7 +124,8 @@ var within = []struct{ room, only, reason string }{
 	{"internal/core/docstate", "", "the life of a document is decided by values alone"},
 	{"internal/run/agent", "internal/org/catalog internal/store/citation events internal/platform/host " +
 		"internal/core/lifecycle internal/ai/model internal/store/record internal/platform/schema " +
-		"internal/platform/strictjson internal/ai/tool internal/platform/trace internal/platform/problem", "the loop knows no lease"},
+		"internal/platform/strictjson internal/ai/tool internal/platform/trace internal/platform/problem",
+		"the loop knows no lease"},
 	{"internal/store/rollup", "", "adds up entries"},
 	{"internal/text/document", "", "is the shape of a text"},
 	{"internal/text/chunking", "internal/text/document internal/text/words", "divides texts"},

@@ -14,12 +14,12 @@ import (
 type pausing struct {
 	*Actor // an admin
 
-	agent                        string
-	owner, colleague, manager    *Actor // may use the agent
-	approver                     *Actor // may not, where it names users
-	reader, token                *Actor // the owner's, by another key and by a run's token
-	users, approvers             string // groups
-	run, chat, interrupt, choice string // what waits, and a second call of it
+	agent                     string
+	owner, colleague, manager *Actor // may use the agent
+	approver                  *Actor // may not, where it names users
+	reader, token             *Actor // the owner's, by another key and by a run's token
+	users, approvers          string // groups
+	run, chat, interrupt      string // what waits
 }
 
 // pausing makes the agent with some members; if named is set, it names groups of users and of approvers.
@@ -76,7 +76,8 @@ func (p *pausing) ways() map[string]func(who *Actor) reply {
 		"A2A": func(who *Actor) reply {
 			return who.post("/a2a/"+p.agent, object{"jsonrpc": "2.0", "id": 1, "method": "message/send",
 				"params": object{"message": object{"kind": "message", "messageId": fmt.Sprint("m", emails.Add(1)),
-					"role": "user", "taskId": p.run, "parts": []object{{"kind": "data", "data": decide(p.interrupt, "approve")}}}}})
+					"role": "user", "taskId": p.run,
+					"parts": []object{{"kind": "data", "data": decide(p.interrupt, "approve")}}}}})
 		},
 		"AG-UI": func(who *Actor) reply {
 			f := who.frontEnd(p.agent, p.chat)
@@ -168,6 +169,8 @@ func decisionScenarios() []Story {
 			}
 			// An edit does not decide what is pending.
 			p.pause(p.owner)
+			p.manager.patch("/agents/"+p.agent, object{"approval": object{"self": nil}}).
+				problem(403, "insufficient_permission")
 			x.patch("/agents/"+p.agent, object{"approval": object{"self": nil}}).is(200)
 			p.owner.post("/runs/"+p.run+"/resume", decide(p.interrupt, "approve")).problem(403,
 				"insufficient_permission")
@@ -323,8 +326,9 @@ func (p *pausing) closedTo(who *Actor) {
 		"interrupts": who.get(run + "/interrupts"), "parked": who.get(run + "/parked"),
 		"cancel": who.post(run+"/cancel", nil), "token": who.post(run+"/token", nil),
 		"followup": who.post(run+"/followups", object{"message": "x"}),
-		"chat":     who.get(chat), "runs of the chat": who.get(chat + "/runs"), "its messages": who.get(chat + "/messages"),
-		"delete": who.delete(chat), "say": who.chat("message", "x", "chat_id", p.chat),
+		"chat":     who.get(chat), "runs of the chat": who.get(chat + "/runs"),
+		"its messages": who.get(chat + "/messages"),
+		"delete":       who.delete(chat), "say": who.chat("message", "x", "chat_id", p.chat),
 		"response": who.get("/responses/resp_" + p.run), "input": who.get("/responses/resp_" + p.run + "/input_items"),
 		"task": who.post("/a2a/"+p.agent, task("tasks/get")), "tasks": who.post("/a2a/"+p.agent, task("ListTasks")),
 		"thread": who.post("/agui/"+p.agent, who.frontEnd(p.agent, p.chat).says("u", "x").body("r")),
@@ -336,10 +340,12 @@ func (p *pausing) closedTo(who *Actor) {
 		"/analytics/me"} {
 		assert.NotContains(p, who.get(list).is(200).raw, p.run, list)
 	}
-	assert.Equal(p, 0.0, who.post("/runs/cancel", object{"filter": object{}, "confirm_count": 0}).is(200).number("matched"))
+	none := who.post("/runs/cancel", object{"filter": object{}, "confirm_count": 0}).is(200)
+	assert.Equal(p, 0.0, none.number("matched"))
 	session, err := who.mcpClient()
 	require.NoError(p, err)
-	result, err := session.CallTool(p.Context(), &mcp.CallToolParams{Name: "get_run", Arguments: object{"run_id": p.run}})
+	result, err := session.CallTool(p.Context(),
+		&mcp.CallToolParams{Name: "get_run", Arguments: object{"run_id": p.run}})
 	require.NoError(p, err)
 	assert.True(p, result.IsError, jsonOf(result))
 	assert.NoError(p, session.Close())

@@ -594,7 +594,8 @@ func (m *matrix) cells(route string, r right, token string) (list []cell) {
 	if waits, there := m.made["decided "+r.object]; there && toDecide[route] == 0 {
 		for _, key := range []string{"of an approver", "of a managing approver"} {
 			if key == "of a managing approver" || covers("run", r.level) {
-				add("of an agent that it approves for, with a key "+key, m.keys[key], waits, 403, "insufficient_permission")
+				add("of an agent that it approves for, with a key "+key, m.keys[key], waits, 403,
+					"insufficient_permission")
 			}
 		}
 	}

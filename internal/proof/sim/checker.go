@@ -89,7 +89,8 @@ func newChecker(w *world) *checker {
 		waited:  map[string][]string{}, later: map[table.Key]bool{},
 		begins: map[string]int{},
 		sender: map[string]string{}, files: map[string]record.File{}, holds: map[string]map[string]bool{},
-		filers: map[[2]string]bool{}, needed: map[string][]string{}, shared: map[table.Key]shared{}, made: map[string]string{},
+		filers: map[[2]string]bool{}, needed: map[string][]string{}, shared: map[table.Key]shared{},
+		made:     map[string]string{},
 		messages: map[string]string{}, cuts: map[string]*cuts{}, works: map[string]works{},
 	}
 }

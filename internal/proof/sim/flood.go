@@ -190,9 +190,9 @@ func (c *checker) deadline(before, r record.Run) {
 	}
 }
 
-// busy reports whether, as long as a decision about the start deadline of a run may be under way, at every time a worker
-// of a living process was at work on another run of its organization. Where one run follows another, both are at work
-// for some time: who decides may see the one no more and the other not yet.
+// busy reports whether, as long as a decision about the start deadline of a run may be under way, at every time a
+// worker of a living process was at work on another run of its organization. Where one run follows another, both are at
+// work for some time: who decides may see the one no more and the other not yet.
 func (c *checker) busy(r record.Run) bool {
 	const both = 10 * time.Second
 	slack := c.slackOfDeadlines()

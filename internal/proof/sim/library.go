@@ -70,7 +70,9 @@ func (l *library) ingester(d *deployment, log *slog.Logger) *ingest.Ingester {
 					{Provider: "paid", Name: "short"}, {Provider: "paid", Name: "long"},
 				},
 			},
-			Nudge:    func(ctx context.Context, m queue.Message) { _ = (&portal{l.world, d.process, nil}).Send(ctx, m) },
+			Nudge: func(ctx context.Context, m queue.Message) {
+				_ = (&portal{l.world, d.process, nil}).Send(ctx, m)
+			},
 			CheckURL: func(url string) error { return knowledge.CheckURL(policy, url) },
 		},
 		Fetch: ingest.Fetch{Policy: policy, Client: &site{l, d.process, d.machine}},

@@ -26,7 +26,8 @@ type Report struct {
 	Failure string // empty: none
 }
 
-// Has reports whether the world of a seed is of a kind: documents, accountants or floods. Every world is of the empty one.
+// Has reports whether the world of a seed is of a kind: documents, accountants or floods. Every world is of the empty
+// one.
 func Has(kind string, seed uint64) bool {
 	switch kind {
 	case "":

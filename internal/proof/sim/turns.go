@@ -169,7 +169,8 @@ func (t *turns) take(who share.Holder) {
 		t.counted["organization has all but the reserve"]++
 	}
 	if t.workers[whole(who)] > most {
-		t.checker.violated(36, "organization %s has %d of %d workers", who.Organization, t.workers[whole(who)], units.All)
+		t.checker.violated(36, "organization %s has %d of %d workers", who.Organization, t.workers[whole(who)],
+			units.All)
 	}
 }
 

@@ -141,8 +141,8 @@ func (in *Intake) Waiting(
 	return list, nil
 }
 
-// joins returns a function that reports whether the principal may post to the chat of one of some runs. Chats of one turn
-// have the run's agent alone, and are not read. The only errors are failures of the store.
+// joins returns a function that reports whether the principal may post to the chat of one of some runs. Chats of one
+// turn have the run's agent alone, and are not read. The only errors are failures of the store.
 func (in *Intake) joins(
 	ctx context.Context, p tenant.Principal, runs []record.RunEntity,
 ) (func(record.Run) (bool, error), error) {

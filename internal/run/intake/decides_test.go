@@ -28,25 +28,63 @@ func TestWaitingIsWhatAReadAndAResumeAllow(t *testing.T) {
 		sees, decides  bool
 		outside, older bool // older: another agent took part in the chat, which is closed to the reader
 	}{
-		"the user's question":             {level: tenant.LevelRun, named: true, kinds: kinds{question}, sees: true, decides: true},
-		"the user's approval":             {level: tenant.LevelRun, kinds: kinds{approval}, sees: true, decides: true},
-		"the user's, of approvers":        {level: tenant.LevelRun, named: true, kinds: kinds{approval}, sees: true},
-		"a colleague's question":          {level: tenant.LevelRun, user: "other", kinds: kinds{question}, sees: true, decides: true},
-		"a colleague's approval":          {level: tenant.LevelRun, user: "other", kinds: kinds{approval}, sees: true},
-		"a manager's":                     {level: tenant.LevelManage, user: "other", kinds: both, sees: true, decides: true},
-		"a manager's, of approvers":       {level: tenant.LevelManage, named: true, kinds: both, sees: true},
-		"an admin's":                      {level: tenant.LevelAdmin, closed: true, named: true, kinds: both, sees: true, decides: true},
-		"an admin's own":                  {level: tenant.LevelAdmin, self: new(bool), kinds: kinds{approval}, sees: true},
-		"another admin's":                 {level: tenant.LevelAdmin, user: "other", self: new(bool), kinds: both, sees: true, decides: true},
-		"a reader's":                      {level: tenant.LevelRead, kinds: kinds{question}, sees: true},
-		"an outsider's":                   {level: tenant.LevelRun, user: "other", closed: true, kinds: kinds{approval}},
-		"an approver's from outside":      {level: tenant.LevelRun, user: "other", in: "approvers", closed: true, named: true, kinds: kinds{approval}, sees: true, decides: true, outside: true},
-		"a reading approver's":            {level: tenant.LevelRead, user: "other", in: "approvers", closed: true, named: true, kinds: kinds{approval}, sees: true, outside: true},
-		"a question beside an approval":   {level: tenant.LevelRun, user: "other", in: "approvers", closed: true, named: true, kinds: both, sees: true, outside: true},
-		"a question for approvers":        {level: tenant.LevelRun, user: "other", in: "approvers", closed: true, named: true, kinds: kinds{question}},
-		"a user who is an approver":       {level: tenant.LevelRun, user: "other", in: "users", closed: true, kinds: kinds{question}, sees: true, decides: true},
-		"a question in a chat of others":  {level: tenant.LevelRun, user: "other", kinds: kinds{question}, older: true, sees: true},
-		"an approval in a chat of others": {level: tenant.LevelRun, kinds: kinds{approval}, older: true, sees: true, decides: true},
+		"the user's question": {
+			level: tenant.LevelRun, named: true, kinds: kinds{question}, sees: true, decides: true,
+		},
+		"the user's approval": {
+			level: tenant.LevelRun, kinds: kinds{approval}, sees: true, decides: true,
+		},
+		"the user's, of approvers": {level: tenant.LevelRun, named: true, kinds: kinds{approval}, sees: true},
+		"a colleague's question": {
+			level: tenant.LevelRun, user: "other", kinds: kinds{question}, sees: true, decides: true,
+		},
+		"a colleague's approval": {
+			level: tenant.LevelRun, user: "other", kinds: kinds{approval}, sees: true,
+		},
+		"a manager's": {
+			level: tenant.LevelManage, user: "other", kinds: both, sees: true, decides: true,
+		},
+		"a manager's, of approvers": {level: tenant.LevelManage, named: true, kinds: both, sees: true},
+		"an admin's": {
+			level: tenant.LevelAdmin, closed: true, named: true, kinds: both, sees: true, decides: true,
+		},
+		"an admin's own": {
+			level: tenant.LevelAdmin, self: new(bool), kinds: kinds{approval}, sees: true,
+		},
+		"another admin's": {
+			level: tenant.LevelAdmin, user: "other", self: new(bool), kinds: both, sees: true,
+			decides: true,
+		},
+		"a reader's": {level: tenant.LevelRead, kinds: kinds{question}, sees: true},
+		"an outsider's": {
+			level: tenant.LevelRun, user: "other", closed: true, kinds: kinds{approval},
+		},
+		"an approver's from outside": {
+			level: tenant.LevelRun, user: "other", in: "approvers", closed: true, named: true,
+			kinds: kinds{approval}, sees: true, decides: true, outside: true,
+		},
+		"a reading approver's": {
+			level: tenant.LevelRead, user: "other", in: "approvers", closed: true, named: true,
+			kinds: kinds{approval}, sees: true, outside: true,
+		},
+		"a question beside an approval": {
+			level: tenant.LevelRun, user: "other", in: "approvers", closed: true, named: true, kinds: both,
+			sees: true, outside: true,
+		},
+		"a question for approvers": {
+			level: tenant.LevelRun, user: "other", in: "approvers", closed: true, named: true,
+			kinds: kinds{question},
+		},
+		"a user who is an approver": {
+			level: tenant.LevelRun, user: "other", in: "users", closed: true, kinds: kinds{question},
+			sees: true, decides: true,
+		},
+		"a question in a chat of others": {
+			level: tenant.LevelRun, user: "other", kinds: kinds{question}, older: true, sees: true,
+		},
+		"an approval in a chat of others": {
+			level: tenant.LevelRun, kinds: kinds{approval}, older: true, sees: true, decides: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

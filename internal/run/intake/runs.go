@@ -62,8 +62,9 @@ func checkDecisions(list []record.Decision) (all []record.Decision, files []reco
 // changed in place of what its client gave it; nil: nothing changes. It returns the run as it is after the transition.
 //
 // It returns problems of these kinds: Invalid with the field, also for a verb that does not fit the interrupt, and for
-// edited arguments (body.decisions[i].arguments) that the tool does not take; NotFound or Forbidden, as [Intake.RunToDecide];
-// NotFound with the field file_ids[n] for a file that does not exist; Forbidden when others decide; Conflict, interrupts_mismatch with pending_interrupt_ids, or not_awaiting_input with run_status and, where
+// edited arguments (body.decisions[i].arguments) that the tool does not take; NotFound or Forbidden, as
+// [Intake.RunToDecide]; NotFound with the field file_ids[n] for a file that does not exist; Forbidden when others
+// decide; Conflict, interrupts_mismatch with pending_interrupt_ids, or not_awaiting_input with run_status and, where
 // there is one, last_decision; Conflict, too, for a push of a run whose webhooks go to a callback URL.
 func (in *Intake) Resume(
 	ctx context.Context, p tenant.Principal, id, by string, list []record.Decision, push *record.Push,

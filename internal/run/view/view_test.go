@@ -35,9 +35,10 @@ func TestARunOfEachStatusShowsWhatItHasAndNullForTheRest(t *testing.T) {
 		},
 		lifecycle.AwaitingInput: {
 			func(r *record.Run) { r.PausedAt, r.ExpiresAt, r.Pause = later(4), later(5), 1 },
-			object{"asked_by": object{"user_id": "u", "name": "Ann"}, "paused_at": atNoon(4), "expires_at": atNoon(5), "interrupts": []any{
-				object{"id": id(1), "kind": "clarification", "prompt": "Which city?", "created_at": ""},
-			}},
+			object{"asked_by": object{"user_id": "u", "name": "Ann"}, "paused_at": atNoon(4),
+				"expires_at": atNoon(5), "interrupts": []any{
+					object{"id": id(1), "kind": "clarification", "prompt": "Which city?", "created_at": ""},
+				}},
 		},
 		lifecycle.Completed: {
 			func(r *record.Run) {

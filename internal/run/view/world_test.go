@@ -136,7 +136,9 @@ func (w *world) begin(id string) {
 func (w *world) user(id, name string) {
 	w.t.Helper()
 	w.commit(func(tx *record.Tx) {
-		record.PutResource(tx, record.Fresh(catalog.User{ID: id, Organization: "o", Name: name, Email: id + "@example.com"}))
+		record.PutResource(tx, record.Fresh(catalog.User{
+			ID: id, Organization: "o", Name: name, Email: id + "@example.com",
+		}))
 	})
 }
 

@@ -401,7 +401,8 @@ func (h *handlers) editTool(ctx context.Context, p tenant.Principal, in *struct 
 	}
 }) (*answer[ToolView], error) {
 	rules := toolkit.Rules{
-		Enabled: in.Body.Enabled, TimeoutMS: in.Body.TimeoutMS.Edit(), RetrySafe: in.Body.RetrySafe, Loosen: p.MayLoosen,
+		Enabled: in.Body.Enabled, TimeoutMS: in.Body.TimeoutMS.Edit(), RetrySafe: in.Body.RetrySafe,
+		Loosen: p.MayLoosen,
 	}
 	if in.Body.Approval != nil {
 		rules.Approval = &tool.Approval{Mode: *in.Body.Approval}

@@ -69,7 +69,9 @@ type FileQuery struct {
 	Unused bool `query:"unused" doc:"only files that no run and no waiting message has"`
 }
 
-func (h *handlers) listFiles(ctx context.Context, p tenant.Principal, in *FileQuery) (*httpapi.Answer[fileList], error) {
+func (h *handlers) listFiles(
+	ctx context.Context, p tenant.Principal, in *FileQuery,
+) (*httpapi.Answer[fileList], error) {
 	list, next, err := httpapi.Filter(ctx, in.Paging,
 		func(ctx context.Context, after string, limit int) (record.Page[record.Entity[record.File]], error) {
 			return h.files.Store.UserFiles(ctx, p.Scope(), p.User, after, limit)

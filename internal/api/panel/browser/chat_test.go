@@ -172,7 +172,8 @@ func TestAnApproverFromOutsideDecides(t *testing.T) {
 	agent := p.send("POST", "/agents", object{"name": "Payer", "approval": object{"mode": "always"},
 		"group_ids": []string{users}, "approver_group_ids": []string{approvers}})["agent_id"].(string)
 	pause := func() string {
-		return olive.send("POST", "/chat", formOf("agent_id", agent, "message", `/tool echo {"text":"x"}`))["run_id"].(string)
+		form := formOf("agent_id", agent, "message", `/tool echo {"text":"x"}`)
+		return olive.send("POST", "/chat", form)["run_id"].(string)
 	}
 	first := pause()
 	tab := signedIn(t, ann, "#/inbox")

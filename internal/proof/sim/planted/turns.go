@@ -10,6 +10,8 @@ func TurnBugs() []Bug {
 			"	q.all[e.Message] = true\n"),
 		one("a worker that is given back wakes none for who waits", "	part.Give()\n	if len(q.all) > 0 {\n",
 			"	part.Give()\n	if false {\n"),
-		{Name: "who may have nothing stops who waits behind", Edits: []Edit{{shareLine, found, found + "		break\n"}}},
+		{Name: "who may have nothing stops who waits behind", Edits: []Edit{
+			{shareLine, found, found + "		break\n"},
+		}},
 	}
 }
