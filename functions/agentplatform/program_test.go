@@ -196,6 +196,10 @@ func (p *program) maker(address, approval string) string {
 	toolkit := p.make("/toolkits", fmt.Sprintf(`{"kind":"http","name":"t","url":%q,
 		"request":{"name":"act","method":"POST","body":"body",
 		"parameters":{"type":"object","properties":{"body":{}}}}}`, address))["toolkit_id"]
+	status, answer, err := p.call(p.t.Context(), http.MethodPatch, fmt.Sprint("/toolkits/", toolkit, "/tools/act"),
+		"application/json", strings.NewReader(`{"approval":"never"}`))
+	require.NoError(p.t, err)
+	require.Equal(p.t, http.StatusOK, status, answer)
 	return fmt.Sprint(p.make("/agents", fmt.Sprintf(`{"name":"a","skip_check":true,
 		"model":{"provider":"openai","name":"m"},"toolkit_ids":[%q],
 		"approval":{"mode":%q}}`, toolkit, approval))["agent_id"])

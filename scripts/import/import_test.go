@@ -247,7 +247,7 @@ func TestAgentsOfLetta(t *testing.T) {
 	keeper = w.rows("/agents", "agents")["Keeper"]
 	assert.Contains(t, keeper["instructions"], "You keep the animals of a small zoo.\n\n# Memory\n\n## persona\n"+
 		"(How the keeper speaks)\n\nI am patient")
-	assert.Equal(t, object{"mode": "never", "tools": []any{}}, keeper["approval"], "it has no tool weigh")
+	assert.Equal(t, object{"mode": "never", "tools": []any{}, "self": true}, keeper["approval"], "it has no tool weigh")
 	assert.Contains(t, w.asks(keeper, `/tool echo {"text":"hello"}`)["answer"], "heard hello")
 	assert.Contains(t, w.asks(keeper, `/tool erase {}`)["answer"], "error", "it is not enabled")
 	assert.Contains(t, w.asks(keeper, "/search what otters eat")["answer"], "crayfish")

@@ -30,8 +30,17 @@ var sharesOf = map[string][]string{
 	},
 	"the first 64 KiB of each body of JSON":          {"internal/api/httpapi: share.New(limitsOfSmallBodies)"},
 	"answers, beyond the first 64 KiB of each piece": {"internal/api/httpapi: share.New(limitsOfAnswers)"},
-	"streams and waits":                              {"internal/api/httpapi: countOf(c.Streams)"},
-	"connections without a key":                      {"internal/api/httpapi: countOf(0)"},
+	"streams; requests that wait": {
+		"internal/api/httpapi: byNumber(c.Streams, c.Shares.Organization, c.Shares.User, c.Shares.Key)",
+	},
+	"connections that have shown a key": {"internal/api/httpapi: byNumber(c.Connections, 0, 0, 0)"},
+	"connections without a key":         {"internal/api/httpapi: byNumber(c.Connections, c.Strangers, 0, 0)"},
+	"API keys":                          {`internal/org/tenant: refuses "api_keys"`},
+	"files: count":                      {`internal/store/record: refuses "files"`},
+	"files: bytes":                      {`internal/store/record: refuses "file_bytes"`},
+	"the disk of a laptop, for files, documents, and messages and steps over 8 KiB": {
+		"internal/wiring/boot: share.Measured(l.room)",
+	},
 	"requests a minute": {
 		"internal/api/httpapi: ratelimit.Limiter", `internal/api/httpapi: refuses "rate_limited"`,
 	},
@@ -48,7 +57,7 @@ var sharesOf = map[string][]string{
 	},
 	"entries in the queues of a laptop": {"internal/store/queue/localqueue: share.New(capacity)"},
 	"files being read": {
-		"internal/text/extract: newTurns(atOnce)", "internal/text/extract: atOnce",
+		"internal/text/extract: newTurns(atOnce, atOnceGroup)", "internal/text/extract: atOnce",
 		"internal/text/extract: atOnceGroup",
 	},
 	"queries of a laptop's index": {
@@ -75,8 +84,7 @@ var noShares = map[string][]string{
 		`internal/org/tenant: refuses "budget_exhausted"`, "internal/run/intake: refuses code",
 	},
 	"who calls it is a limiter": {
-		"internal/api/httpapi: share.New(share.Limits{All: cmp.Or(int64(all), math.MaxInt64), " +
-			"Organization: int64(each)})",
+		"internal/api/httpapi: share.New(limits)",
 		"internal/store/queue/localqueue: share.New(limits)",
 		"internal/text/extract: share.New(share.Limits{All: all, Organization: ofGroup})",
 	},
@@ -87,8 +95,8 @@ var noShares = map[string][]string{
 	"it is a cache: what is left out is read again": {"internal/text/index/diskindex: maxOpen"},
 }
 
-// rowsOfStores are the rows whose limits are kept by a service of AWS, not by a limiter of ours.
-var rowsOfStores = []string{"workers on AWS", "ingestions at work on AWS"}
+// rowsOfStores are the rows whose limits are kept by what processes on AWS share.
+var rowsOfStores = []string{"workers on AWS", "ingestions at work on AWS", "streams and long waits on AWS"}
 
 // A limiter that limits has a row in the table of SECURITY.md, or a reason to have none. Each row has such a limiter, a
 // share, a refusal and a test. Counters by hand with other names than atOnce or maxOpen are not seen.
@@ -184,7 +192,8 @@ var atOnce = regexp.MustCompile(`^(max)?[a-z]*(AtOnce|atOnce|maxOpen|MaxOpen)`)
 
 // makers make what limits.
 var makers = []string{
-	"share.New", "localqueue.Shared", "semaphore.NewWeighted", "rate.NewLimiter", "netutil.LimitListener", "countOf",
+	"share.New", "share.Measured", "localqueue.Shared", "semaphore.NewWeighted", "rate.NewLimiter",
+	"netutil.LimitListener", "byNumber",
 	"newTurns",
 }
 
@@ -204,7 +213,7 @@ func limiting(n ast.Node) string {
 	case *ast.CallExpr:
 		switch of := shown(n.Fun); {
 		case slices.Contains(makers, of), strings.HasSuffix(of, ".SetLimit"):
-			return of + "(" + shown(n.Args[0]) + ")"
+			return shown(n)
 		case len(n.Args) > 1 && shown(n.Args[0]) == "problem.Limited":
 			return "refuses " + shown(n.Args[1])
 		case of == "problem.Exceeded":
