@@ -248,7 +248,8 @@ func besiege(t *testing.T, binary *program) *besieged {
 	ca := trusting(t, b.hooks)
 	p := *binary
 	p.t, p.dir = t, t.TempDir()
-	p.environ = []string{"WORKERS=16", "PAUSED_RUNS=40", "DOCUMENTS_IN_INGESTION=40", "STREAMS=500", "CONNECTIONS=4000",
+	p.environ = []string{"WORKERS=16", "PAUSED_RUNS=40", "DOCUMENTS_IN_INGESTION=40", "STREAMS=500", "CONNECTIONS=2000",
+		"USER_FILES=200", "ORGANIZATION_FILES=300",
 		"WEBHOOK_ALLOW_HOSTS=" + hosts, "TOOL_ALLOW_HOSTS=" + hosts, "KNOWLEDGE_ALLOW_HOSTS=" + hosts, ca,
 		strings.Replace(ca, "WEBHOOK", "TOOL", 1)}
 	p.start()
