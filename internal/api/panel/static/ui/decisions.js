@@ -96,7 +96,7 @@ function Approval({ of, runId, wrong, decide }) {
   const [reason, setReason] = useState('')
   const [edited, setEdited] = useState(/** @type {any} */ (null))
   const run = useLive(edited === null ? null : `/runs/${runId}`, {}, 0)
-  const tools = useAll(run.data?.agent_id && `/agents/${run.data.agent_id}/tools`, 'tools', 'name', { agent_version: run.data?.agent_version }, 0) // as the run has them
+  const tools = useAll(run.data?.agent_id ? `/agents/${run.data.agent_id}/tools` : null, 'tools', 'name', { agent_version: run.data?.agent_version }, 0) // as the run has them
   const schema = tools.data?.find((/** @type {any} */ t) => t.name === of.tool?.name)?.parameters
   const shown = !run.data || run.data.agent_id // an approver need not see the agent: then the arguments are edited as JSON
   const loading = edited !== null && shown && tools.data === null && !tools.error && !run.error // the form must not change while somebody types
