@@ -290,9 +290,9 @@ func (b *besieged) measures(what string, uses func(*besieged) int) (p99 time.Dur
 	return p99
 }
 
-// wide is how many times as long as alone the slowest small requests may take. The table in SECURITY.md has less than
-// twice. But attackers, process and other tests share few cores here. A request that waits for the resource takes
-// seconds: thousands of times as long.
+// wide is how many times as long as alone the slowest small requests may take. SECURITY.md has the figures of a quiet
+// machine, all below twice. Here attackers, process and other tests share few cores. A wait for what is taken takes
+// minutes: that is what this bound finds.
 const wide = 40
 
 // Two organizations, each with two users, take all of a resource that they may. Another organization has no failure,

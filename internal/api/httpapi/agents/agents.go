@@ -62,7 +62,7 @@ type agentBody struct {
 		Mode  *string   `json:"mode,omitempty" enum:"never,always,tools"`
 		Tools *[]string `json:"tools,omitempty" doc:"with mode tools: names of tools that the agent has"`
 		Self  *bool     `json:"self,omitempty" nullable:"true" doc:"false: the user of a run may reject its calls, and not approve them, not even as an admin; true by default"`
-	} `json:"approval,omitempty" doc:"which tool calls need an approval, besides those of their toolkits; fewer: level admin"`
+	} `json:"approval,omitempty" doc:"which calls need an approval, besides those of its toolkits; fewer: level admin"`
 	CanAsk *bool `json:"can_ask,omitempty" doc:"whether the agent may ask for clarifications"`
 	Limits *struct {
 		MaxActiveSeconds *int `json:"max_active_seconds,omitempty" nullable:"true" minimum:"10" maximum:"14400"`
