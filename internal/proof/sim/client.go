@@ -373,7 +373,7 @@ func (c *client) followup(a *actor) {
 		c.checkRights(d, t, began, c.to(run), need{level: tenant.LevelRun, agents: c.all()}, err)
 	}) {
 		c.there(run, err)
-		c.expect(err, "run_not_active", "parked_queue_full", "not_found", "unavailable")
+		c.expect(err, "run_not_active", "parked_queue_full", "not_found", "unavailable", "budget_exhausted")
 		if err == nil {
 			c.accepted("", posted)
 		}
