@@ -417,9 +417,10 @@ func (c *checker) head(id string, r record.Run) {
 	if r.Attempt > before.Attempt && before.CancelRequested {
 		c.violated(2, "run %s was told to cancel and was begun again", id)
 	}
-	// The process may have stood still between the deadline of a resumed run and its commit.
-	if strings.Contains(r.Error, "could not be started") && before.Status == lifecycle.Queued &&
-		now.Sub(before.QueuedAt) < startDeadline-3*lease-time.Minute-c.world.skew {
+	// A process may have stood still, several times, between the deadline of a resumed run and its commit.
+	early := now.Before(before.StartBy.Add(-c.world.skew)) ||
+		c.world.rate == 0 && now.Sub(before.QueuedAt) < startDeadline-3*lease-time.Minute-c.world.skew
+	if strings.Contains(r.Error, "could not be started") && before.Status == lifecycle.Queued && early {
 		c.violated(2, "run %s could not be started %s after it was queued", id, now.Sub(before.QueuedAt))
 	}
 	if r.Transition != before.Transition && r.Callback && r.CancelReason != "deleted" && r.Status.EndedOrWaiting() {
