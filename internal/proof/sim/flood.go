@@ -184,8 +184,7 @@ func (c *checker) deadline(before, r record.Run) {
 	case unstartable && now.Sub(before.QueuedAt) < lifecycle.MaxQueued-c.world.skew && c.busy(r):
 		c.violated(38, "run %s could not be started, while runs of its organization are at work", r.ID())
 	case unstartable && c.world.rate == 0 && c.world.skew <= lease && !perhaps:
-		// Where all runs of its organization end at the moment in which its turn comes, nothing says any more that they
-		// have held it up.
+		// All runs of its organization may end at the moment in which its turn comes. They are not at work by then.
 		c.violated(38, "run %s could not be started, and no worker was lost", r.ID())
 	case moved && !perhaps:
 		c.violated(38, "the start deadline of run %s was moved, and no run of its organization is at work", r.ID())
