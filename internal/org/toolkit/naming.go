@@ -54,10 +54,11 @@ func (t Tool) reserved() Tool {
 	return rest
 }
 
-// reads reports whether a call of the tool changes nothing, as its server declares or HTTP defines.
+// reads reports whether a call of the tool changes nothing, as its server declares or HTTP defines. A tool with a name
+// is called by that, whatever method an imported binding has.
 func (t Tool) reads() bool {
-	method := pointed(t.Binding).Method
-	return t.ReadOnly || method == http.MethodGet || method == http.MethodHead
+	p := pointed(t.Binding)
+	return t.ReadOnly || p.Name == nil && (p.Method == http.MethodGet || p.Method == http.MethodHead)
 }
 
 // first is the approval that the tool has as long as nobody has decided about it.

@@ -206,7 +206,7 @@ func TestAnImportLoosensAsTheImporterMay(t *testing.T) {
 			"binding":{"name":"act"}`+approval+more+`}]}`), &p))
 		return []toolkit.Portable{p}
 	}
-	const claim = `,"read_only":true`
+	const claim, method = `,"read_only":true`, `,"binding":{"name":"act","method":"GET"}`
 	no := func(string) error { return errors.New("not you") }
 	for approval, c := range map[string]struct {
 		becomes string
@@ -218,13 +218,16 @@ func TestAnImportLoosensAsTheImporterMay(t *testing.T) {
 		`,"approval":{"mode":"never"}`:  {"", true},
 		`,"approval":{"mode":"when","argument":"a"}`: {"when", true},
 	} {
-		for _, more := range []string{"", claim} {
+		for _, more := range []string{"", claim, method} {
 			s := newToolkits(t, &kind{names: []string{"act"}})
 			_, err := s.Import(t.Context(), record.Of("o"), []string{"k"}, tools(approval, more), no, unchecked)
 			assert.Equal(t, c.loosens, err != nil, approval)
 			ids, err := s.Import(t.Context(), record.Of("o"), []string{"k"}, tools(approval, more), agrees, unchecked)
 			require.NoError(t, err)
 			assert.Equal(t, c.becomes, policy(t, s, ids[0], "act"), approval)
+			again, err := s.Import(t.Context(), record.Of("o"), []string{"k"}, tools(approval, more), no, unchecked)
+			require.NoError(t, err, "rules of a toolkit that is there are not taken")
+			assert.Equal(t, ids, again)
 		}
 	}
 	s := newToolkits(t, &kind{names: []string{"look"}, reads: map[string]bool{"look": true}})

@@ -98,9 +98,13 @@ func (s *Toolkits) Import(
 	if err != nil {
 		return nil, err
 	}
-	named := map[string]Portable{}
+	named, loosened := map[string]Portable{}, map[string]error{}
 	for i, p := range list { // nothing is created before all of it is checked
-		if err := s.checkPortable(ctx, fmt.Sprintf("body.toolkits[%d]", i), &p, loosen); err != nil {
+		later := func(what string) error { // the rules of a toolkit that is there are not taken
+			loosened[p.Key] = cmp.Or(loosened[p.Key], loosen(what))
+			return nil
+		}
+		if err := s.checkPortable(ctx, fmt.Sprintf("body.toolkits[%d]", i), &p, later); err != nil {
 			return nil, err
 		}
 		named[p.Key] = p
@@ -117,6 +121,9 @@ func (s *Toolkits) Import(
 	ids, kits := make([]string, len(keys)), make([]kit, len(keys))
 	for i, key := range keys {
 		if ids[i], kits[i], err = s.find(ctx, scope, key, named[key]); err != nil {
+			return nil, err
+		}
+		if err := loosened[key]; ids[i] == "" && err != nil {
 			return nil, err
 		}
 	}
