@@ -95,16 +95,15 @@ func (k *Kind) Discover(_ context.Context, e tool.Endpoint) ([]tool.Definition, 
 // IdempotencyKey is the header that each request has whose method is not safe: the same for all attempts of a call.
 const IdempotencyKey = "Idempotency-Key"
 
-// reserved matches the headers that decide where a request goes, how it is read, or what it is taken for.
+// reserved matches the headers that carry rights, which are credentials, or decide where a request goes, how it is
+// read, or what it is taken for. Names that only resemble these, like X-Page-Token, are those of arguments.
 var reserved = regexp.MustCompile(`(?i)^(accept|content-(type|length|encoding)|host|connection|keep-alive|te|trailer|` +
 	`transfer-encoding|upgrade|expect|forwarded|x-forwarded-.*|x-real-ip|x-original-url|x-rewrite-url|` +
-	`(x-)?(http-)?method(-override)?|proxy-.*)$`)
+	`(x-)?(http-)?method(-override)?|proxy-.*|cookie|(x-)?(authorization|(api|auth|access|subscription)-?key|` +
+	`(auth|access|security|csrf|xsrf)-token|(api|client)-secret))$`)
 
-// Reserved reports whether a header is never an argument: it carries rights, which are credentials, or is reserved.
-// The key of a request is that of its call.
-func Reserved(header string) bool {
-	return reserved.MatchString(header) || tool.Authorizes(header) && !strings.EqualFold(header, IdempotencyKey)
-}
+// Reserved reports whether a header is never an argument. The key of a request is that of its call.
+func Reserved(header string) bool { return reserved.MatchString(header) }
 
 // Safe says whether HTTP defines the method as safe, so that a request may be repeated.
 func Safe(method string) bool { return method == http.MethodGet || method == http.MethodHead }

@@ -169,9 +169,11 @@ func TestAParameterThatCarriesRightsIsNotAnArgument(t *testing.T) {
 		}
 	}
 	parameters = append(parameters, `{"name":"author","in":"header"}`, `{"name":"color","in":"cookie"}`,
+		`{"name":"X-Partition-Key","in":"header"}`, `{"name":"X-Page-Token","in":"header"}`,
 		`{"name":"token","in":"query"}`, `{"name":"Account","in":"query"}`)
 	list := strings.Join(parameters, ",")
-	const wanted = `{"type":"object","properties":{"author":{},"color":{},"token":{},"Account":{}}}`
+	const wanted = `{"type":"object","properties":{"author":{},"color":{},"X-Partition-Key":{},
+		"X-Page-Token":{},"token":{},"Account":{}}}`
 	schemes := `{"a":{"type":"apiKey","in":"header","name":"X-Tenant"},"d":{"$ref":"elsewhere.json"},
 		"b":{"type":"apiKey","in":"query","name":"account"},"c":{"type":"http","scheme":"basic"},
 		"e":{"type":"apiKey","in":"cookie","name":"sid"}}`
