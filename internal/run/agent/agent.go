@@ -388,16 +388,17 @@ func (s *session) converse(
 				"error", model.Unredacted(err))
 		}
 		s.Output.Replace(ctx, s.answer.Kept())
+		otherwise := s.leaveOutFor(kind, step, whole)
+		wait, again := model.MayRetry(err)
+		if !otherwise && (!again || step.Tries >= modelTries) {
+			s.refused = kind == model.Refused && s.lastOfModel == nil
+			return reply, said, err.Error(), nil
+		}
 		if over, failed := s.overBudget(ctx, *step); over != "" || failed != nil { // a retry is one call more
 			return reply, said, over, failed
 		}
-		if s.leaveOutFor(kind, step, whole) {
+		if otherwise {
 			continue
-		}
-		wait, again := model.MayRetry(err)
-		if !again || step.Tries >= modelTries {
-			s.refused = kind == model.Refused && s.lastOfModel == nil
-			return reply, said, err.Error(), nil
 		}
 		wait = max(wait, host.Jitter(s.Host, min(50*time.Millisecond<<r.Try, 5*time.Second)))
 		if err := errors.Join(s.Host.Sleep(ctx, wait), s.CheckLease()); err != nil {

@@ -293,6 +293,14 @@ func TestABudgetEndsACallBetweenTwoAttempts(t *testing.T) {
 	require.Len(t, r.Last, 1)
 	assert.Equal(t, []int64{180, 120}, []int64{r.Last[0].InputTokens, r.Last[0].OutputTokens})
 
+	s.task.BudgetExceeded = func(_ context.Context, more int64) (string, error) {
+		return strings.Repeat("all is used", int(min(more, 1))), nil
+	}
+	s.Models["m"] = &script{says: []turn{func(model.Request) (model.Reply, error) {
+		return model.Reply{InputTokens: 60}, model.Fail(model.Refused, "not that")
+	}}}
+	assert.Contains(t, s.work(t).Failure, "not that", "there is no attempt that the budget could stop")
+
 	unread := errors.New("unread")
 	s = newStage(&script{says: []turn{breaks}}, nil)
 	reads := 0
