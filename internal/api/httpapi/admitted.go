@@ -47,10 +47,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 		return cmp.Or(s.count(w, r, &s.guests, "address", address, limit), err)
 	}
 	c.Principal = p
-	if err := s.connections.known(w, r, holderOf(p)); err != nil {
-		return err
-	}
 	err = s.CountAgain(w, r, c)
+	err = cmp.Or(err, s.connections.known(w, r, holderOf(p)))
 	if named := r.Header.Values(organizationHeader); err == nil && len(named) > 0 {
 		c.Principal, err = s.Tenants.ActIn(r.Context(), p, strings.Join(named, ","))
 	}

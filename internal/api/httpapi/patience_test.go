@@ -237,7 +237,8 @@ func TestTheLimitOfTheProcessIsNotThatOfAKey(t *testing.T) {
 }
 
 func TestConnectionsWithoutAKeyAreLimited(t *testing.T) {
-	e := httpapitest.New(t, func(c *service.Config) { c.Strangers = 3 })
+	const address = 20 // more than a user would have of 40
+	e := httpapitest.New(t, func(c *service.Config) { c.Strangers, c.Connections = address, 2*address })
 	s := httptest.NewUnstartedServer(nil)
 	s.Config = e.HTTP()
 	s.Start()
@@ -248,9 +249,14 @@ func TestConnectionsWithoutAKeyAreLimited(t *testing.T) {
 		require.Equal(t, http.StatusOK, answer.StatusCode)
 	}
 	var silent []net.Conn
-	for range 3 {
+	for range address {
 		silent = append(silent, say(t, s, "GET /docs/ HTTP/1.1\r\n"))
 	}
+	_, err := io.WriteString(silent[address-1], "Host: x\r\n\r\n")
+	require.NoError(t, err)
+	answer, err := http.ReadResponse(bufio.NewReader(silent[address-1]), nil)
+	require.NoError(t, err, "it has a place")
+	require.Equal(t, http.StatusOK, answer.StatusCode)
 	over, err := net.Dial("tcp", s.Listener.Addr().String())
 	require.NoError(t, err)
 	require.NoError(t, over.SetReadDeadline(time.Now().Add(patience)))
