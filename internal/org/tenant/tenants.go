@@ -293,8 +293,12 @@ func (t *Tenants) OrganizationRate(o catalog.Organization) (perMinute, burst int
 		under(o.Ceilings.OrganizationBurst, o.OrganizationBurst, t.defaults.OrganizationBurst, tenfold*burst)
 }
 
-// OrganizationRateOf is the rate limit of the organization of a principal's key.
+// OrganizationRateOf is the rate limit of the organization of a principal's key. Operators have that of the deployment
+// together, whatever the organization of one of them has.
 func (t *Tenants) OrganizationRateOf(p Principal) (perMinute, burst int) {
+	if p.Level.Covers(LevelOperator) {
+		return t.OrganizationRate(catalog.Organization{})
+	}
 	return t.OrganizationRate(p.Account().Home)
 }
 
