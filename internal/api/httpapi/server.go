@@ -87,7 +87,8 @@ func New(c Config, routes func(*Server)) *Server {
 		open: map[string]bool{Base + "/openapi.json": true, Base + "/openapi.yaml": true},
 		keys: ratelimit.Limiter{Shared: c.Shared}, organizations: ratelimit.Limiter{Shared: c.Shared},
 		connections: connections{
-			anonymous: byNumber(c.Connections, c.Strangers, c.Strangers, c.Strangers), keyed: byNumber(c.Connections, 0, 0, 0),
+			anonymous: byNumber(c.Connections, c.Strangers, c.Strangers, c.Strangers),
+			keyed:     byNumber(c.Connections, 0, 0, 0),
 		},
 		slots:     byNumber(c.Streams, c.Shares.Organization, c.Shares.User, c.Shares.Key),
 		waitSlots: byNumber(c.Streams, c.Shares.Organization, c.Shares.User, c.Shares.Key),

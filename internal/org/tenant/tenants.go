@@ -294,7 +294,7 @@ func (t *Tenants) OrganizationRate(o catalog.Organization) (perMinute, burst int
 }
 
 // OrganizationRateOf is the rate limit of the organization of a principal's key. Operators have that of the deployment
-// together, whatever the organization of one of them has.
+// together, not that of the organization of one of them.
 func (t *Tenants) OrganizationRateOf(p Principal) (perMinute, burst int) {
 	if p.Level.Covers(LevelOperator) {
 		return t.OrganizationRate(catalog.Organization{})

@@ -55,7 +55,7 @@ func (t Tool) reserved() Tool {
 }
 
 // reads reports whether a call of the tool changes nothing, as its server declares or HTTP defines. A tool with a name
-// is called by that, whatever method an imported binding has.
+// is called by that: the method of an imported binding does not count.
 func (t Tool) reads() bool {
 	p := pointed(t.Binding)
 	return t.ReadOnly || p.Name == nil && (p.Method == http.MethodGet || p.Method == http.MethodHead)
