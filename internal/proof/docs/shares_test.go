@@ -34,10 +34,12 @@ var sharesOf = map[string][]string{
 		"internal/api/httpapi: byNumber(c.Streams, c.Shares.Organization, c.Shares.User, c.Shares.Key)",
 	},
 	"connections that have shown a key": {"internal/api/httpapi: byNumber(c.Connections, 0, 0, 0)"},
-	"connections without a key":         {"internal/api/httpapi: byNumber(c.Connections, c.Strangers, c.Strangers, c.Strangers)"},
-	"API keys":                          {`internal/org/tenant: refuses "api_keys"`},
-	"files: count":                      {`internal/store/record: refuses "files"`},
-	"files: bytes":                      {`internal/store/record: refuses "file_bytes"`},
+	"connections without a key": {
+		"internal/api/httpapi: byNumber(c.Connections, c.Strangers, c.Strangers, c.Strangers)",
+	},
+	"API keys":     {`internal/org/tenant: refuses "api_keys"`},
+	"files: count": {`internal/store/record: refuses "files"`},
+	"files: bytes": {`internal/store/record: refuses "file_bytes"`},
 	"the disk of a laptop, for files, documents, and messages and steps over 8 KiB": {
 		"internal/wiring/boot: share.Measured(l.room)",
 	},
