@@ -102,12 +102,12 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 			[]change{ended(Failed), func(r *Run) { r.Error = "the run could not be started within 1m0s" }},
 		},
 		"a start deadline that is moved": {
-			Queued, func(r *Run) { r.StartBy = now }, Extend{StartBy: startBy},
+			Queued, func(r *Run) { r.StartBy = now }, Postpone{Due: now.Add(DispatchGrace), StartBy: startBy},
 			[]change{func(r *Run) { r.StartBy, r.Due = startBy, now.Add(DispatchGrace) }},
 		},
 		"a start deadline that is moved as far as it may be": {
 			Queued, func(r *Run) { r.StartBy, r.QueuedAt = now, now.Add(time.Second-MaxQueued) },
-			Extend{StartBy: startBy},
+			Postpone{Due: now.Add(DispatchGrace), StartBy: startBy},
 			[]change{func(r *Run) { r.StartBy, r.Due = now.Add(time.Second), now.Add(time.Second) }},
 		},
 		"a pause": {Running, func(r *Run) { r.Crashes = 2 },
@@ -146,7 +146,19 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 		},
 		"a park": {Queued, nothing, Park{"p"}, []change{func(r *Run) { r.Parked = []string{"p"} }}},
 		"a later look": {
+			Queued, nothing, Postpone{Due: now.Add(time.Second)},
+			[]change{func(r *Run) { r.Due = now.Add(time.Second) }},
+		},
+		"a look that would be later than the start deadline": {
 			Queued, nothing, Postpone{Due: startBy},
+			[]change{func(r *Run) { r.Due = r.StartBy }},
+		},
+		"a start deadline that is later than the one asked for": {
+			Queued, func(r *Run) { r.StartBy = startBy }, Postpone{Due: now.Add(time.Second), StartBy: now},
+			[]change{func(r *Run) { r.Due = now.Add(time.Second) }},
+		},
+		"a later look at a run that has started": {
+			Running, nothing, Postpone{Due: startBy, StartBy: startBy},
 			[]change{func(r *Run) { r.Due = startBy }},
 		},
 		"a removal": {

@@ -246,23 +246,6 @@ func (Unstartable) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// Extend moves the start deadline of a queued run which has passed, because other runs of its organization are at work:
-// they hold its turn up. The deadline is never later than MaxQueued after the run was queued.
-type Extend struct{ StartBy time.Time }
-
-func (e Extend) apply(o *Outcome, now time.Time) error {
-	r := &o.After
-	if now.Before(r.StartBy) || !r.Extendable(now) {
-		return o.refuse(TooEarly)
-	}
-	r.StartBy = e.StartBy
-	if last := r.QueuedAt.Add(MaxQueued); last.Before(r.StartBy) {
-		r.StartBy = last
-	}
-	r.Due = dispatchDue(now, r.StartBy)
-	return nil
-}
-
 // Decision is a human's decision about one interrupt.
 type Decision struct {
 	InterruptID string
@@ -397,10 +380,28 @@ func (e Withdraw) apply(o *Outcome, _ time.Time) error {
 }
 
 // Postpone sets when the sweeper reconciles the run again.
-type Postpone struct{ Due time.Time }
+type Postpone struct {
+	Due time.Time
+	// StartBy, if it is not zero, moves the start deadline of a queued run to a later time: other runs of its
+	// organization are at work and hold its turn up. The deadline is at most MaxQueued after the run was queued.
+	StartBy time.Time
+}
 
 func (e Postpone) apply(o *Outcome, _ time.Time) error {
-	o.After.Due = e.Due
+	r := &o.After
+	r.Due = e.Due
+	if r.Status != Queued {
+		return nil
+	}
+	if last := r.QueuedAt.Add(MaxQueued); last.Before(e.StartBy) {
+		e.StartBy = last
+	}
+	if r.StartBy.Before(e.StartBy) {
+		r.StartBy = e.StartBy
+	}
+	if r.StartBy.Before(r.Due) {
+		r.Due = r.StartBy
+	}
 	return nil
 }
 

@@ -63,10 +63,6 @@ func happy() map[string]func(r *Run) Event {
 			r.StartBy = t0
 			return Unstartable{}
 		},
-		"extend": func(r *Run) Event {
-			r.StartBy = t0
-			return Extend{StartBy: t0.Add(time.Hour)}
-		},
 		"resume": func(*Run) Event {
 			return Resume{Decisions: []Decision{{"i1", Answer}}, By: "me", Slots: Slots{"1", "1"},
 				StartBy: t0.Add(time.Hour)}
@@ -208,11 +204,7 @@ func TestImpossibleTransitionsAreRefusedWithTheirReason(t *testing.T) {
 		"recover a run that may go on": {with(Running, func(r *Run) { r.Lease.Until = t0 }), Recover{},
 			TooEarly},
 		"unstartable before the deadline": {sample(Queued), Unstartable{}, TooEarly},
-		"extend before the deadline":      {sample(Queued), Extend{t0.Add(time.Hour)}, TooEarly},
-		"extend what has been queued for too long": {with(Queued, func(r *Run) {
-			r.StartBy, r.QueuedAt = t0, now.Add(-MaxQueued)
-		}), Extend{t0.Add(time.Hour)}, TooEarly},
-		"expire before its time": {sample(AwaitingInput), Expire{Pause: 1}, TooEarly},
+		"expire before its time":          {sample(AwaitingInput), Expire{Pause: 1}, TooEarly},
 		"expire an earlier pause": {with(AwaitingInput, func(r *Run) { r.Pause, r.ExpiresAt = 2, t0 }),
 			Expire{Pause: 1}, StalePause},
 		"resume with nothing": {sample(AwaitingInput), Resume{}, Mismatch},

@@ -43,8 +43,6 @@ func Transitions() []Transition {
 			"the lease has lapsed and the run must not go on"},
 		{"unstartable", Unstartable{}, []Status{Queued}, []Status{Failed},
 			"no worker started the run before its start deadline"},
-		{"extend", Extend{}, []Status{Queued}, []Status{Queued},
-			"other runs of its organization hold its turn up: the start deadline is moved"},
 		{"resume", Resume{}, []Status{AwaitingInput}, []Status{Queued}, "exactly the pending interrupts are decided"},
 		{"answer", AnswerMessage{}, []Status{AwaitingInput}, []Status{Queued},
 			"a message answers the one pending clarification"},
@@ -53,7 +51,7 @@ func Transitions() []Transition {
 			"at once when queued, paused or without a live worker; else the worker is told"},
 		{"park", Park{}, active, active, "a message waits for the run's end"},
 		{"withdraw", Withdraw{}, active, active, "a parked message is taken back"},
-		{"postpone", Postpone{}, active, active, "the sweeper looked and will look again later"},
+		{"postpone", Postpone{}, active, active, "the sweeper will look again later; a start deadline may move"},
 		{"remove", Remove{}, active, []Status{Cancelled}, "the chat, its user or its organisation is deleted"},
 	}
 }

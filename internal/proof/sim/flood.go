@@ -169,10 +169,9 @@ func (c *checker) deadline(before, r record.Run) {
 	if before.Status != lifecycle.Queued {
 		return
 	}
-	now, slack, perhaps, ends := c.world.now, c.slackOfDeadlines(), false, false
+	now, slack, perhaps := c.world.now, c.slackOfDeadlines(), false
 	for id, w := range c.works {
 		perhaps = perhaps || w.organization == r.Organization && id != r.ID() && now.Sub(w.until) <= slack
-		ends = ends || w.organization == r.Organization && id != r.ID() && now.Sub(w.until) <= time.Minute
 	}
 	unstartable, moved := r.Status == lifecycle.Failed, r.Status == lifecycle.Queued && r.StartBy.After(before.StartBy)
 	switch {
@@ -184,8 +183,7 @@ func (c *checker) deadline(before, r record.Run) {
 	switch {
 	case unstartable && now.Sub(before.QueuedAt) < lifecycle.MaxQueued-c.world.skew && c.busy(r):
 		c.violated(38, "run %s could not be started, while runs of its organization are at work", r.ID())
-	case unstartable && c.world.rate == 0 && c.world.skew <= lease && !ends:
-		// All runs of its organization may end at the moment in which its turn comes. They are not at work by then.
+	case unstartable && c.world.rate == 0 && c.world.skew <= lease:
 		c.violated(38, "run %s could not be started, and no worker was lost", r.ID())
 	case moved && !perhaps:
 		c.violated(38, "the start deadline of run %s was moved, and no run of its organization is at work", r.ID())

@@ -61,6 +61,9 @@ func TestAStartDeadlineDoesNotRunWhileRunsOfTheOrganizationAreAtWork(t *testing.
 		"a run at work":                         {"o", time.Minute, asItIs, lifecycle.Queued},
 		"a run whose worker is lost":            {"o", -time.Minute, asItIs, lifecycle.Failed},
 		"a run at work of another organization": {"other", time.Minute, asItIs, lifecycle.Failed},
+		"a run at work, long before the deadline": {"o", time.Minute, func(r *lifecycle.Run) {
+			r.StartBy = r.StartBy.Add(time.Hour + time.Minute)
+		}, lifecycle.Queued},
 		"it has been queued for a day": {"o", time.Minute, func(r *lifecycle.Run) {
 			r.QueuedAt = r.QueuedAt.Add(-lifecycle.MaxQueued)
 		}, lifecycle.Failed},

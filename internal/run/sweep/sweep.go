@@ -269,11 +269,11 @@ func (s *Sweeper) run(ctx context.Context, id string) (*task, error) {
 	switch {
 	case todo.Execute:
 		t := s.nudge(events.NudgeRun, id, e.Value.Organization, func(ctx context.Context, wait time.Duration) error {
-			next := s.Host.Now().Add(wait)
-			if e.Value.Status == lifecycle.Queued && e.Value.StartBy.Before(next) {
-				next = e.Value.StartBy
+			later, err := s.Executor.Postponed(ctx, e.Value.Run, s.Host.Now().Add(wait), s.atWork.of)
+			if err != nil {
+				return err
 			}
-			return s.apply(ctx, e, lifecycle.Postpone{Due: next})
+			return s.apply(ctx, e, later)
 		})
 		t.nudge.User = e.Value.User
 		return t, nil

@@ -71,14 +71,33 @@ func (x *Executor) Next(
 ) (lifecycle.PendingWork, error) {
 	now := x.Host.Now()
 	todo := lifecycle.Next(r, now, x.ProcessID)
-	if _, fails := todo.Event.(lifecycle.Unstartable); !fails || !r.Extendable(now) {
+	if _, fails := todo.Event.(lifecycle.Unstartable); !fails {
 		return todo, nil
 	}
-	held, err := atWork(ctx, r.Organization)
-	if held {
-		todo.Event = lifecycle.Extend{StartBy: now.Add(x.StartDeadline)}
+	later, err := x.Postponed(ctx, r, now.Add(lifecycle.DispatchGrace), atWork)
+	if !later.StartBy.IsZero() {
+		todo.Event = later
 	}
 	return todo, err
+}
+
+// Postponed is the event that has the sweeper look at a run again when it is due. It also moves the start deadline of
+// a queued run while atWork says that a worker is at work on a run of the organization. The error is that of atWork.
+func (x *Executor) Postponed(
+	ctx context.Context, r lifecycle.Run, due time.Time,
+	atWork func(ctx context.Context, organization string) (bool, error),
+) (lifecycle.Postpone, error) {
+	later := lifecycle.Postpone{Due: due}
+	if now := x.Host.Now(); r.Extendable(now) {
+		held, err := atWork(ctx, r.Organization)
+		if err != nil {
+			return later, err
+		}
+		if held {
+			later.StartBy = now.Add(x.StartDeadline)
+		}
+	}
+	return later, nil
 }
 
 // AtWork says whether a worker is at work on a run of the organization. The error is one of the store.

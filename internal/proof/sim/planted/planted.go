@@ -286,8 +286,8 @@ func Bugs() []Bug {
 		one("paused runs of a user are not limited", intakeIntake, `{{"user", user}, {"organization", organization}} {`, `{{"user", record.Admission{}}, {"organization", organization}} {`).flooded(),
 		one("who has nothing paused is refused for others", intakeIntake, `paused >= r.PausedRuns && ofUser >= few`, `paused >= r.PausedRuns && ofUser <= max(ofUser, few)`).flooded(),
 		one("one paused run too many lets others begin", intakeIntake, `paused >= r.PausedRuns && ofUser`, `paused > r.PausedRuns && ofUser`).flooded(),
-		one("a start deadline runs while runs of the organization are at work", transitionTransition, "	if held {\n", "	if held && false {\n").flooded(),
-		one("a start deadline does not run", transitionTransition, "	if held {\n", "	if held || true {\n"),
+		one("a start deadline runs while runs of the organization are at work", transitionTransition, "		if held {\n", "		if held && false {\n").flooded(),
+		one("a start deadline does not run", transitionTransition, "		if held {\n", "		if held || true {\n"),
 
 		// Parked messages.
 		one("parked messages are forgotten at a promotion", lifecycleTransition, `Parked: slices.Clone(o.After.Parked[1:]),
