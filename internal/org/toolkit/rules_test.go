@@ -25,7 +25,8 @@ func only(t *testing.T, s *toolkit.Toolkits, id, name string) toolkit.Tool {
 	return toolkit.Tool{}
 }
 
-// A tool that its server removes and offers again has the rules that its owner had set.
+// A tool that its server removes and offers again has the rules that its owner had set. Its approval begins anew if a
+// call may change something: the owner decided about another time.
 func TestAToolOfferedAgainHasItsRules(t *testing.T) {
 	scope, limit, no := record.Of("o"), 5_000, false
 	k := &kind{names: []string{"pay", "look"}, safe: true}
@@ -76,12 +77,22 @@ func TestAToolOfferedAgainHasItsRules(t *testing.T) {
 	assert.Equal(t, []string{"pay"}, refresh("look", "pay").Added)
 	back := only(t, s, one.ID, "pay")
 	assert.False(t, back.Enabled)
-	assert.Equal(t, asks, back.Approval)
+	assert.Equal(t, tool.Always, back.Approval)
 	assert.Equal(t, limit, back.TimeoutMS)
 	assert.False(t, back.RetrySafe)
+	_, err = s.SetRules(t.Context(), scope, one.ID, "pay", toolkit.Rules{Approval: &asks, Loosen: agrees})
+	require.NoError(t, err)
 	refresh("look")
 	refresh("pay")
-	assert.Equal(t, asks, only(t, s, one.ID, "pay").Approval, "each time")
+	assert.Equal(t, tool.Always, only(t, s, one.ID, "pay").Approval, "each time")
+
+	k.reads = map[string]bool{"look": true}
+	refresh("look", "pay")
+	_, err = s.SetRules(t.Context(), scope, one.ID, "look", toolkit.Rules{Approval: &asks, Loosen: agrees})
+	require.NoError(t, err)
+	refresh("pay")
+	refresh("look", "pay")
+	assert.Equal(t, asks, only(t, s, one.ID, "look").Approval, "a call that changes nothing keeps what its owner set")
 }
 
 // So has a tool whose definition changes.

@@ -143,9 +143,9 @@ func (t *Tool) bind(was Tool) {
 // Refresh asks the endpoint again for its tools. New ones are not enabled, and need an approval if they may change
 // something. A changed tool keeps its rules but is disabled, because its owner agreed to another one; the same holds
 // for a tool that its server offers again. Of these, one that may change something needs an approval again if it
-// changed nothing before, if its request goes elsewhere, or if no call needed one when its server took it away. It
-// returns a problem of kind NotFound, Forbidden, of kind Conflict for the built-in toolkit or a command that is no
-// longer allowed, and of kind Invalid when the endpoint offers no usable tools.
+// changed nothing before, if its request goes elsewhere, or if its server took it away meanwhile. It returns a problem
+// of kind NotFound, Forbidden, of kind Conflict for the built-in toolkit or a command that is no longer allowed, and of
+// kind Invalid when the endpoint offers no usable tools.
 func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error) {
 	return s.refresh(ctx, scope, id, 0, nil, func(*catalog.Toolkit) error { return nil })
 }
@@ -209,9 +209,8 @@ func (s *Toolkits) renew(
 		l.Gone = slices.DeleteFunc(l.Gone, func(gone Tool) bool {
 			again := gone.Name == now[i].Name
 			if again {
-				if now[i].bind(gone); now[i].Approval.Mode != "when" { // agents may not name it any more
-					now[i].tighten()
-				}
+				now[i].bind(gone)
+				now[i].tighten() // agents may not name it any more
 			}
 			return again
 		})
