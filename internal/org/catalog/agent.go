@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -31,6 +32,16 @@ func (a Agent) Current() int {
 		return a.Version
 	}
 	return a.Published
+}
+
+// Published reads the version of an agent that new runs use, or the newest one of a deleted agent. It returns a problem
+// of kind NotFound or Forbidden.
+func Published(ctx context.Context, s record.Reader, scope record.Scope, id string) (Agent, error) {
+	a, err := record.Standing[Agent](ctx, s, scope, id)
+	if err == nil && a.Current() != a.Version {
+		return record.Version[Agent](ctx, s, scope, id, a.Current())
+	}
+	return a, err
 }
 
 // AgentSpec is what a client may set of an agent.
@@ -68,22 +79,27 @@ func (s AgentSpec) Unknown(offers []tool.Offer) []string {
 	return slices.DeleteFunc(tool.Unknown(offers, s.Approval.Tools), s.Offers)
 }
 
-// NeedsApproval reports whether the agent's policy wants an approval of each call of one of its toolkits' tools.
-func (s AgentSpec) NeedsApproval(offers []tool.Offer, o tool.Offer) bool {
-	return s.Approval.Mode == "always" ||
-		s.Approval.Mode == "tools" && (tool.Listed(offers, o, s.Approval.Tools) || len(s.Unknown(offers)) > 0)
+// NeedsApproval reports whether each call of one of its toolkits' tools needs an approval: by the policy of this version
+// of the agent, or by that of the published one.
+func (s AgentSpec) NeedsApproval(offers []tool.Offer, o tool.Offer, published AgentApproval) bool {
+	return s.Approval.names(offers, o) || published.names(offers, o) || len(s.Unknown(offers)) > 0
 }
 
-// NamesSearch reports whether the agent's policy wants an approval of searches. They change nothing, and find only what
-// the run's user may read.
-func (s AgentSpec) NamesSearch() bool {
-	return s.Approval.Mode == "tools" && slices.Contains(s.Approval.Tools, "search")
+func (a AgentApproval) names(offers []tool.Offer, o tool.Offer) bool {
+	return a.Mode == "always" || a.Mode == "tools" && tool.Listed(offers, o, a.Tools)
+}
+
+// NamesSearch reports whether the policy wants an approval of searches. They change nothing, and find only what the
+// run's user may read.
+func (a AgentApproval) NamesSearch() bool {
+	return a.Mode == "tools" && slices.Contains(a.Tools, "search")
 }
 
 // Loosened are the tools whose calls need an approval by the policy was, and need none by that of s. all are the tools
 // of the toolkits of both, also those that are off.
 func (s AgentSpec) Loosened(was AgentSpec, all []tool.Offer) (names []string) {
-	if searches := was.Offers("search") || s.Offers("search"); searches && was.NamesSearch() && !s.NamesSearch() {
+	searches := was.Offers("search") || s.Offers("search")
+	if searches && was.Approval.NamesSearch() && !s.Approval.NamesSearch() {
 		names = append(names, "search")
 	}
 	switch {

@@ -232,24 +232,11 @@ func (t *Tenants) mayLoosen(ctx context.Context, p Principal, organization strin
 
 // mayFollow is mayLoosen for what new runs of an agent begin with: s instead of its published version.
 func (t *Tenants) mayFollow(ctx context.Context, p Principal, a catalog.Agent, s catalog.AgentSpec) error {
-	was := a
-	if a.Current() != a.Version {
-		var err error
-		if was, err = record.Version[catalog.Agent](ctx, t.store, p.Scope(), a.ID, a.Current()); err != nil {
-			return err
-		}
-	}
-	return t.mayLoosen(ctx, p, a.Organization, was.Spec, s)
-}
-
-// MayBegin returns nil when the principal may begin a run with this version of an agent. One that needs fewer approvals
-// than the published version is for admins. The error is a problem of kind NotFound or Forbidden, or the store's.
-func (t *Tenants) MayBegin(ctx context.Context, p Principal, version catalog.Agent) error {
-	e, err := t.Agent(ctx, p, version.ID)
-	if err != nil || e.Value.Current() == version.Version {
+	was, err := catalog.Published(ctx, t.store, p.Scope(), a.ID)
+	if err != nil {
 		return err
 	}
-	return t.mayFollow(ctx, p, e.Value, version.Spec)
+	return t.mayLoosen(ctx, p, a.Organization, was.Spec, s)
 }
 
 func checkOutput(wanted json.RawMessage) error {

@@ -64,8 +64,10 @@ type Task struct {
 	Run     string
 	Attempt int
 	Agent   catalog.Agent
-	Message model.Message // the user's message
-	Tools   []tool.Offer  // the tools that the agent may call
+	// Published is the policy of the agent's published version. A call needs an approval if either version asks for it.
+	Published catalog.AgentApproval
+	Message   model.Message // the user's message
+	Tools     []tool.Offer  // the tools that the agent may call
 	// Search finds passages in the agent's knowledge bases, without their numbers, and says what that used.
 	// An error that the model may read is a [tool.Error]. nil: the agent has none.
 	Search  func(ctx context.Context, query string) (found []record.Source, used record.Embeddings, err error)

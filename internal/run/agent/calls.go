@@ -190,15 +190,15 @@ func (s *session) find(name string) (tool.Offer, bool) {
 	return tool.Offer{}, false
 }
 
-// needsApproval reports whether the agent or the tool requires a human's approval of a call, with the reason of the
-// tool. A search changes nothing and finds only what the run's sender may read: it needs one only where the agent lists
+// needsApproval reports whether the agent, as the run has it or as it is published, or the tool requires a human's
+// approval of a call, with the reason of the tool. A search changes nothing and finds only what the run's sender may read: it needs one only where the agent lists
 // it.
 func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why string, asks bool) {
 	spec := s.Agent.Spec
 	switch {
 	case o.Name == model.Search:
-		return "", spec.NamesSearch()
-	case spec.NeedsApproval(s.Tools, o):
+		return "", spec.Approval.NamesSearch() || s.Published.NamesSearch()
+	case spec.NeedsApproval(s.Tools, o, s.Published):
 		if unknown := spec.Unknown(s.Tools); len(unknown) > 0 {
 			why = fmt.Sprintf(" The agent's policy names the tool %q, which the agent does not have.", unknown[0])
 		}

@@ -215,9 +215,6 @@ func (r *request) startable(ctx context.Context) (err error) {
 	if err = r.message.Wrong; err == nil {
 		r.agent, err = r.Tenants.Runnable(ctx, r.who, r.message.AgentID, r.message.Version)
 	}
-	if err == nil && r.message.Version > 0 {
-		err = r.Tenants.MayBegin(ctx, r.who, r.agent)
-	}
 	if err == nil && r.message.Context != nil {
 		err = r.goesWith(ctx, r.message.Context, r.agent)
 	}

@@ -51,3 +51,51 @@ func TestPauseRecordsTheAgentVersionOfThatMoment(t *testing.T) {
 		assert.Equal(t, 1, run.Pause)
 	})
 }
+
+// A call needs an approval if the run's version of the agent asks for it, or the version that new runs begin with: one
+// that is published while the run waits or is paused counts from the next attempt on. A draft does not.
+func TestACallNeedsTheApprovalsOfThePublishedVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, local)
+		policy := func(publish bool, mode string, tools ...string) {
+			_, err := s.intake.Tenants.EditAgent(t.Context(), s.who, s.agent, 0, true, publish,
+				func(spec catalog.AgentSpec) (catalog.AgentSpec, error) {
+					spec.Approval = catalog.AgentApproval{Mode: mode, Tools: tools}
+					return spec, nil
+				})
+			require.NoError(t, err)
+		}
+		s.said = talks("act")
+		s.tools = []tool.Offer{offer("act", func(context.Context) (tool.Result, error) { return tool.Result{}, nil })}
+		comesTo := func(status lifecycle.Status, id string) {
+			t.Helper()
+			s.drive()
+			assert.Equal(t, status, s.run(id).Status)
+			assert.Equal(t, 1, s.run(id).AgentVersion)
+		}
+		id := s.post()
+		policy(false, "always")
+		comesTo(lifecycle.Completed, id)
+		for _, c := range []struct {
+			status lifecycle.Status
+			mode   string
+			tools  []string
+		}{
+			{lifecycle.AwaitingInput, "always", nil},
+			{lifecycle.AwaitingInput, "tools", []string{"other", "act"}},
+			{lifecycle.Completed, "tools", []string{"other"}}, // which the run's version may not have
+			{lifecycle.Completed, "never", nil},
+		} {
+			_, err := s.intake.Tenants.PublishAgent(t.Context(), s.who, s.agent, 0, 1)
+			require.NoError(t, err)
+			id := s.post()
+			policy(true, c.mode, c.tools...)
+			comesTo(c.status, id)
+		}
+		id = s.post()
+		policy(true, "always")
+		require.NoError(t, s.intake.Tenants.RemoveAgent(t.Context(), s.who, s.agent))
+		s.drive()
+		assert.Equal(t, lifecycle.AwaitingInput, s.run(id).Status, "its newest version, of an agent that is gone")
+	})
+}

@@ -17,7 +17,11 @@ func (w *Worker) task(ctx context.Context, run record.Run) (t agent.Task, failur
 	if err != nil || failure != "" {
 		return t, failure, err
 	}
-	t = agent.Task{Run: run.ID(), Agent: version, Log: w.Log}
+	published, err := catalog.Published(ctx, w.Known, record.Of(run.Organization), run.Agent)
+	if err != nil && !isGone(err) {
+		return t, "", err
+	}
+	t = agent.Task{Run: run.ID(), Agent: version, Published: published.Spec.Approval, Log: w.Log}
 	budgets := run.Counting.Budgets
 	t.BudgetExceeded = func(ctx context.Context, more int64) (string, error) {
 		return w.Store.Overspent(ctx, budgets, more)

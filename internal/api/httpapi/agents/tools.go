@@ -34,7 +34,11 @@ func (h *handlers) listAgentTools(ctx context.Context, p tenant.Principal, in *s
 	if err != nil {
 		return nil, err
 	}
-	tools, err := h.agentTools(ctx, p.Organization, agent.Spec)
+	published, err := h.Tenants.Runnable(ctx, p, in.ID, 0)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := h.agentTools(ctx, p.Organization, agent.Spec, published.Spec.Approval)
 	if err != nil {
 		return nil, err
 	}
@@ -55,9 +59,9 @@ func (h *handlers) listAgentTools(ctx context.Context, p tenant.Principal, in *s
 	return httpapi.Body(agentToolList{shown, next}), err
 }
 
-func (h *handlers) agentTools(ctx context.Context, organization string, spec catalog.AgentSpec) (
-	tools []agentToolView, err error,
-) {
+func (h *handlers) agentTools(
+	ctx context.Context, organization string, spec catalog.AgentSpec, published catalog.AgentApproval,
+) (tools []agentToolView, err error) {
 	named, err := h.Toolkits.Names(ctx, organization, spec.ToolkitIDs)
 	if err != nil {
 		return nil, err
@@ -66,7 +70,7 @@ func (h *handlers) agentTools(ctx context.Context, organization string, spec cat
 	for i, n := range named {
 		v := agentToolView{viewTool(n.Tool), n.Toolkit.ID, n.Tool.Name}
 		v.Name = n.Name
-		if spec.NeedsApproval(offers, offers[i]) {
+		if spec.NeedsApproval(offers, offers[i], published) {
 			v.Approval, v.ApprovalWhen = "always", nil
 		}
 		tools = append(tools, v)
