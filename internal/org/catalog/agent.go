@@ -118,6 +118,17 @@ func (s AgentSpec) Loosened(was AgentSpec, all []tool.Offer) (names []string) {
 	return names
 }
 
+// AddsApprovers reports whether somebody may approve calls by s who may not by was. Where no groups are named, a run's
+// user may approve them already, so the first groups add nobody, unless others must.
+func (s AgentSpec) AddsApprovers(was AgentSpec) bool {
+	if len(was.ApproverGroupIDs) == 0 {
+		return was.Approval.OthersOnly() && len(s.ApproverGroupIDs) > 0
+	}
+	return len(s.ApproverGroupIDs) == 0 || slices.ContainsFunc(s.ApproverGroupIDs, func(id string) bool {
+		return !slices.Contains(was.ApproverGroupIDs, id)
+	})
+}
+
 // AgentModel names a model and its settings.
 type AgentModel struct {
 	Provider    string   `json:"provider"`

@@ -16,7 +16,7 @@ import (
 func TestPauseNeedsApproverOfItsVersionAndOfNow(t *testing.T) {
 	w := newWorld(t)
 	member, _ := w.person("member@example.com", tenant.Member, tenant.LevelRun)
-	manager, _ := w.person("manager@example.com", tenant.Manager, tenant.LevelManage)
+	admin, _ := w.person("admin@example.com", tenant.Admin, tenant.LevelAdmin)
 	name := "approvers"
 	group, err := w.CreateGroup(t.Context(), w.name, tenant.GroupEdit{Name: &name})
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestPauseNeedsApproverOfItsVersionAndOfNow(t *testing.T) {
 	require.NoError(t, err)
 	id := agent.Value.ID
 	edit := func(spec catalog.AgentSpec) {
-		_, err := w.EditAgent(t.Context(), manager, id, 0, true, true,
+		_, err := w.EditAgent(t.Context(), admin, id, 0, true, true,
 			func(catalog.AgentSpec) (catalog.AgentSpec, error) { return spec, nil })
 		require.NoError(t, err)
 	}
@@ -47,7 +47,7 @@ func TestPauseNeedsApproverOfItsVersionAndOfNow(t *testing.T) {
 	assert.False(t, may(2), "those of the pause")
 	assert.True(t, may(3))
 	assert.True(t, may(0), "a pause of an earlier program")
-	require.NoError(t, w.RemoveAgent(t.Context(), manager, id))
+	require.NoError(t, w.RemoveAgent(t.Context(), admin, id))
 	assert.False(t, may(2), "those of the pause, of an agent that is gone")
 	assert.True(t, may(3))
 }
@@ -131,6 +131,54 @@ func TestWhoApprovesACall(t *testing.T) {
 	assert.True(t, forbidden(w.MayApprove(t.Context(), own,
 		tenant.ApprovalRequest{Agent: others, User: own.User, Version: 1})),
 		"an edit does not decide what is pending")
+}
+
+// Only an admin gives calls an approver whom the newest or the published version does not have, in each way.
+func TestOnlyAnAdminAddsApprovers(t *testing.T) {
+	w := newWorld(t)
+	manager, _ := w.person("manager@example.com", tenant.Manager, tenant.LevelManage)
+	admin, _ := w.person("admin@example.com", tenant.Admin, tenant.LevelAdmin)
+	one, two, no := w.group(), w.group(), false
+	_, err := w.SetMember(t.Context(), tenant.Platform(), w.home, one, manager.User, true)
+	require.NoError(t, err)
+	spec := func(self *bool, approvers []string) func(*catalog.AgentSpec) {
+		return func(s *catalog.AgentSpec) { s.Approval.Self, s.ApproverGroupIDs = self, approvers }
+	}
+	for _, c := range []struct {
+		self     *bool
+		was, now []string
+		loosens  bool
+	}{
+		{nil, nil, nil, false}, {nil, nil, []string{one}, false},
+		{&no, nil, []string{one}, true}, // it was managers who decided for others
+		{nil, []string{one}, []string{one}, false}, {nil, []string{one, two}, []string{two}, false},
+		{nil, []string{one, two}, []string{two, one}, false}, {nil, []string{one}, nil, true},
+		{nil, []string{one}, []string{}, true}, {nil, []string{one}, []string{two}, true},
+		{nil, []string{one}, []string{one, two}, true}, {&no, []string{one}, nil, true},
+	} {
+		edit := func(by tenant.Principal, id string, publish bool) error {
+			_, err := w.EditAgent(t.Context(), by, id, 0, true, publish,
+				func(s catalog.AgentSpec) (catalog.AgentSpec, error) { spec(c.self, c.now)(&s); return s, nil })
+			return err
+		}
+		for way, try := range map[string]func(id string) error{
+			"an edit": func(id string) error { return edit(manager, id, true) },
+			"a draft": func(id string) error { return edit(manager, id, false) },
+			"a publication": func(id string) error {
+				require.NoError(t, edit(admin, id, false))
+				_, err := w.PublishAgent(t.Context(), manager, id, 0, 2)
+				return err
+			},
+		} {
+			err := try(w.agent(spec(c.self, c.was)))
+			if !c.loosens {
+				require.NoError(t, err, "%s from %v to %v", way, c.was, c.now)
+			} else {
+				assert.True(t, forbidden(err), "%s from %v to %v: %v", way, c.was, c.now, err)
+				assert.ErrorContains(t, err, "body.approver_group_ids")
+			}
+		}
+	}
 }
 
 // An agent whose calls are approved by others needs another one: the check is of users as they are when it is saved.

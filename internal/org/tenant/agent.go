@@ -204,10 +204,15 @@ func CheckPolicy(s catalog.AgentSpec, on []tool.Offer) error {
 }
 
 // mayLoosen returns nil when the principal may have a spec follow another one: only an admin may have fewer calls need
-// an approval, or let a run's own user approve them again. The error is a problem of kind Forbidden, or the store's.
+// an approval, or more people give it. The error is a problem of kind Forbidden, or the store's.
 func (t *Tenants) mayLoosen(ctx context.Context, p Principal, organization string, was, s catalog.AgentSpec) error {
 	if was.Approval.OthersOnly() && !s.Approval.OthersOnly() {
 		if err := p.MayLoosen("calls by the run's own user (body.approval.self)"); err != nil {
+			return err
+		}
+	}
+	if s.AddsApprovers(was) {
+		if err := p.MayLoosen("calls by other approvers (body.approver_group_ids)"); err != nil {
 			return err
 		}
 	}

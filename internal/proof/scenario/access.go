@@ -293,19 +293,25 @@ func accessScenarios() []Story {
 			r.member.get("/runs/" + r.asks).is(200)
 		}},
 		{Name: "approvers/lifting them does not decide what is pending", Run: func(x *Actor) {
+			lifts := func(m *Actor, agent string, change object) {
+				m.patch("/agents/"+agent, change).problem(403, "insufficient_permission")
+				x.patch("/agents/"+agent, change).is(200)
+			}
 			for _, lift := range []func(manager *Actor, agent string){
-				func(m *Actor, agent string) {
-					m.patch("/agents/"+agent, object{"approver_group_ids": []string{}}).is(200)
-				},
-				func(m *Actor, agent string) { m.patch("/agents/"+agent, object{"approver_group_ids": nil}).is(200) },
+				func(m *Actor, agent string) { lifts(m, agent, object{"approver_group_ids": []string{}}) },
+				func(m *Actor, agent string) { lifts(m, agent, object{"approver_group_ids": nil}) },
 				func(m *Actor, agent string) {
 					own := x.post("/groups", object{"name": "own"}).is(201).text("group_id")
 					x.post("/groups/"+own+"/members", object{"user_id": m.User}).is(201)
-					m.patch("/agents/"+agent, object{"approver_group_ids": []string{own}, "publish": false}).is(200)
+					lifts(m, agent, object{"approver_group_ids": []string{own}, "publish": false})
+				},
+				func(m *Actor, agent string) {
+					m.post("/agents/"+agent+"/publish", object{"version": 1}).problem(403, "insufficient_permission")
+					x.post("/agents/"+agent+"/publish", object{"version": 1}).is(200)
 				},
 				func(m *Actor, agent string) { m.delete("/agents/" + agent).is(204) },
 				func(m *Actor, agent string) {
-					m.patch("/agents/"+agent, object{"approver_group_ids": []string{}}).is(200)
+					lifts(m, agent, object{"approver_group_ids": []string{}})
 					m.delete("/agents/" + agent).is(204)
 				},
 			} {

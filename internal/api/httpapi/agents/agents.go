@@ -70,7 +70,7 @@ type agentBody struct {
 		MaxTokens        *int `json:"max_tokens,omitempty" nullable:"true" minimum:"1" doc:"of a run's model calls together, in and out"`
 	} `json:"limits,omitempty"`
 	GroupIDs         *[]string                       `json:"group_ids,omitempty" doc:"whose members may see it, use it, and have to do with its runs, besides admins; empty: the whole organization"`
-	ApproverGroupIDs *[]string                       `json:"approver_group_ids,omitempty" doc:"whose members may decide about tool calls, besides admins, also where they may not use the agent; empty: the user of the run, managers and admins"`
+	ApproverGroupIDs *[]string                       `json:"approver_group_ids,omitempty" doc:"whose members may decide about tool calls, besides admins, also where they may not use the agent; empty: the user of the run, managers and admins; another one, or none again: level admin"`
 	Budget           httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"of all its versions together; null: none"`
 	CallbackURL      *string                         `json:"callback_url,omitempty" nullable:"true" doc:"where pushes go when a request names no address"`
 	Metadata         map[string]string               `json:"metadata,omitempty" nullable:"true"`
