@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -39,8 +40,8 @@ func (p Principal) MayOpen(what string, groups []string) error {
 type ApprovalRequest struct {
 	Agent string
 	User  string // whose run it is
-	// Version is the agent's newest version when the pause began. 0: the pause did not note it, and the agent as it is
-	// now decides alone.
+	Began int    // the version of the agent that the run has
+	// Version is the agent's newest version when the pause began. 0: the pause did not note it.
 	Version int
 	Rejects bool // nothing is approved, which approval.self leaves to the run's user
 }
@@ -189,9 +190,10 @@ func (t *Tenants) visitor(ctx context.Context, p Principal, user, key string) (P
 	return p, err
 }
 
-// MayApprove returns nil when the principal may decide about the tool calls of a pause. Approvers must be allowed both
-// by the agent as it is now and by the version that was its newest when the pause began, so that an edit does not
-// decide what is pending. Versions, not clocks, order them. They need not be allowed to use the agent.
+// MayApprove returns nil when the principal may decide about the tool calls of a pause. Approvers must be allowed by the
+// agent as it is now, by its published version, and by the version that was its newest when the pause began: neither a
+// draft nor an edit decides what is pending. Versions, not clocks, order them. That others must approve a run's calls
+// also counts in the version that the run has. Approvers need not be allowed to use the agent.
 //
 // It returns a problem of kind Forbidden (insufficient_permission), with approver_group_ids or level_needed, or
 // NotFound or Forbidden (outside_organization) for an agent that the organization never had.
@@ -200,17 +202,21 @@ func (t *Tenants) MayApprove(ctx context.Context, p Principal, request ApprovalR
 		return nil
 	}
 	now, err := record.Standing[catalog.Agent](ctx, t.store, p.Scope(), request.Agent)
-	if err == nil {
+	began, missing := record.Version[catalog.Agent](ctx, t.store, p.Scope(), request.Agent, request.Began)
+	if began.Spec.Approval.OthersOnly() {
+		now.Spec.Approval.Self = began.Spec.Approval.Self
+	}
+	if err = cmp.Or(err, missing); err == nil {
 		err = p.mayApprove(now, now, request)
 	}
-	if err != nil || request.Version == 0 {
-		return err
+	for _, version := range []int{now.Current(), request.Version} {
+		if err != nil || version == 0 || version == now.Version {
+			continue
+		}
+		a, missing := record.Version[catalog.Agent](ctx, t.store, p.Scope(), request.Agent, version)
+		err = cmp.Or(missing, p.mayApprove(a, now, request))
 	}
-	then, err := record.Version[catalog.Agent](ctx, t.store, p.Scope(), request.Agent, request.Version)
-	if err != nil {
-		return err
-	}
-	return p.mayApprove(then, now, request)
+	return err
 }
 
 // Standing returns an agent as it is now or, when it was deleted, in its newest version. An edit of the last seconds

@@ -33,7 +33,9 @@ func TestPauseNeedsApproverOfItsVersionAndOfNow(t *testing.T) {
 		require.NoError(t, err)
 	}
 	may := func(paused int) bool {
-		err := w.MayApprove(t.Context(), member, tenant.ApprovalRequest{Agent: id, User: member.User, Version: paused})
+		err := w.MayApprove(t.Context(), member, tenant.ApprovalRequest{
+			Agent: id, User: member.User, Began: 1, Version: paused,
+		})
 		require.True(t, err == nil || forbidden(err), "%v", err)
 		return err == nil
 	}
@@ -118,7 +120,7 @@ func TestWhoApprovesACall(t *testing.T) {
 	} {
 		for _, version := range []int{0, 1} {
 			err := w.MayApprove(t.Context(), c.who, tenant.ApprovalRequest{
-				Agent: c.agent, User: c.user.User, Version: version, Rejects: c.rejects,
+				Agent: c.agent, User: c.user.User, Began: 1, Version: version, Rejects: c.rejects,
 			})
 			require.True(t, err == nil || forbidden(err), "%s: %v", c.name, err)
 			assert.Equal(t, c.may, err == nil, "%s: %v", c.name, err)
@@ -127,10 +129,49 @@ func TestWhoApprovesACall(t *testing.T) {
 	_, err := w.EditAgent(t.Context(), admin, others, 0, true, true,
 		func(s catalog.AgentSpec) (catalog.AgentSpec, error) { s.Approval.Self = nil; return s, nil })
 	require.NoError(t, err)
-	assert.NoError(t, w.MayApprove(t.Context(), own, tenant.ApprovalRequest{Agent: others, User: own.User, Version: 2}))
-	assert.True(t, forbidden(w.MayApprove(t.Context(), own,
-		tenant.ApprovalRequest{Agent: others, User: own.User, Version: 1})),
-		"an edit does not decide what is pending")
+	request := tenant.ApprovalRequest{Agent: others, User: own.User, Began: 2, Version: 2}
+	assert.NoError(t, w.MayApprove(t.Context(), own, request))
+	request.Version = 1
+	assert.True(t, forbidden(w.MayApprove(t.Context(), own, request)), "an edit does not decide what is pending")
+}
+
+// A draft lets nobody approve whom the published version does not let. That others must approve also counts in the
+// version that the run has.
+func TestWhoApprovesIsSaidByEachVersionThatCounts(t *testing.T) {
+	w := newWorld(t)
+	own, _ := w.person("own@example.com", tenant.Member, tenant.LevelRun)
+	admin, _ := w.person("admin@example.com", tenant.Admin, tenant.LevelAdmin)
+	no, approvers := false, w.group()
+	others := func(s *catalog.AgentSpec) { s.Approval.Self = &no }
+	named := func(s *catalog.AgentSpec) { s.ApproverGroupIDs = []string{approvers} }
+	open := func(s *catalog.AgentSpec) { s.Approval.Self, s.ApproverGroupIDs = nil, nil }
+	for _, c := range []struct {
+		name          string
+		first, second func(*catalog.AgentSpec)
+		publish       bool
+		may           bool
+		rejects       bool
+	}{
+		{"the published version says that others must", others, open, false, false, true},
+		{"the published version names approvers", named, open, false, false, false},
+		{"the run's version says that others must", others, open, true, false, true},
+		{"the run's version named approvers", named, open, true, true, true},
+		{"the newest version says that others must", open, others, false, false, true},
+		{"the newest version names approvers", open, named, false, false, false},
+		{"all versions are open", open, open, true, true, true},
+	} {
+		id := w.agent(c.first)
+		_, err := w.EditAgent(t.Context(), admin, id, 0, true, c.publish,
+			func(s catalog.AgentSpec) (catalog.AgentSpec, error) { c.second(&s); return s, nil })
+		require.NoError(t, err)
+		for rejects, may := range map[bool]bool{false: c.may, true: c.rejects} {
+			err := w.MayApprove(t.Context(), own, tenant.ApprovalRequest{
+				Agent: id, User: own.User, Began: 1, Version: 2, Rejects: rejects,
+			})
+			require.True(t, err == nil || forbidden(err), "%s: %v", c.name, err)
+			assert.Equal(t, may, err == nil, "%s, rejects: %v: %v", c.name, rejects, err)
+		}
+	}
 }
 
 // Only an admin gives calls an approver whom the newest or the published version does not have, in each way.

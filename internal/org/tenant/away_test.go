@@ -74,7 +74,7 @@ func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 		"approve": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
 			agent := w.agent(func(*catalog.AgentSpec) {})
 			return func(ctx context.Context) error {
-				return w.MayApprove(ctx, p, tenant.ApprovalRequest{Agent: agent, User: p.User, Version: 1})
+				return w.MayApprove(ctx, p, tenant.ApprovalRequest{Agent: agent, User: p.User, Began: 1})
 			}
 		},
 		"run an agent": func(w *world, p tenant.Principal, _ string) func(context.Context) error {

@@ -335,10 +335,17 @@ func (p *powers) hand(user string, t text) {
 	p.look()
 }
 
-// waits records a run's agent as it is when its pause begins.
+// waits records a run's agent as it is when its pause begins. That others must approve also counts in the version that
+// the run has.
 func (p *powers) waits(r record.Run) {
 	past := p.past[r.Organization]
-	p.paused[r.ID()] = past[len(past)-1].agents[r.Agent]
+	then := past[len(past)-1].agents[r.Agent]
+	began, err := record.Version[catalog.Agent](context.Background(), p.checker.store(), record.Of(r.Organization),
+		r.Agent, r.AgentVersion)
+	if err == nil && began.Spec.Approval.OthersOnly() {
+		then.Approval.Self = began.Spec.Approval.Self
+	}
+	p.paused[r.ID()] = then
 }
 
 // begun checks that a waiting message whose key was removed before does not start.

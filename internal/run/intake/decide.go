@@ -20,7 +20,8 @@ func waitsFor(run record.Run, kind lifecycle.InterruptKind) bool {
 
 // approvalOf is the request for approvals of a run's last pause.
 func approvalOf(run record.Run, rejects bool) tenant.ApprovalRequest {
-	return tenant.ApprovalRequest{Agent: run.Agent, User: run.User, Version: run.PausedAgentVersion, Rejects: rejects}
+	return tenant.ApprovalRequest{Agent: run.Agent, User: run.User, Began: run.AgentVersion,
+		Version: run.PausedAgentVersion, Rejects: rejects}
 }
 
 // mayDecide returns nil when the principal may decide the pause in this way.
@@ -94,12 +95,7 @@ type Waiting struct {
 func (in *Intake) Waiting(
 	ctx context.Context, p tenant.Principal, runs []record.RunEntity,
 ) (list []Waiting, err error) {
-	type question struct {
-		agent   string
-		version int
-		own     bool
-	}
-	reachable, known := in.Tenants.Reachable(ctx, p), map[question]bool{}
+	reachable, known := in.Tenants.Reachable(ctx, p), map[tenant.ApprovalRequest]bool{}
 	joins, err := in.joins(ctx, p, runs)
 	if err != nil {
 		return nil, err
@@ -109,7 +105,10 @@ func (in *Intake) Waiting(
 		if err != nil {
 			return nil, err
 		}
-		about := question{e.Value.Agent, e.Value.PausedAgentVersion, e.Value.User == p.User}
+		about := approvalOf(e.Value, false)
+		if about.User != p.User {
+			about.User = ""
+		}
 		approves, there := known[about]
 		asks := waitsFor(e.Value, lifecycle.Approval)
 		if asks && !there {

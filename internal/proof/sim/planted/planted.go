@@ -214,7 +214,7 @@ func Bugs() []Bug {
 		one("a key keeps its level when its user falls", tenantTenants, `lower(Level(read.Key.Level), Role(read.User.Role).Most())`, `Level(read.Key.Level)`),
 		one("what waited is begun though its key is gone", workerTask, `{"the API key that sent the message has been revoked",
 				second(record.Resource[catalog.APIKey](ctx, w.Store, record.System(), run.APIKey))},`, ``),
-		one("the approvers of now alone decide", tenantAccess, `if err != nil || request.Version == 0 {`, `if true {`),
+		one("the approvers of now alone decide", tenantAccess, `request.Version} {`, `now.Version} {`),
 		one("the approvers of then alone decide", tenantAccess, "		err = p.mayApprove(now, now, request)\n", "		_ = now\n"),
 		one("a colleague approves", tenantAccess, `case !own && !p.Level.Covers(LevelManage):`, `case !own && p.Level == "":`),
 		one("who sent a run approves it though others must", tenantAccess, `case own && !request.Rejects && a.Spec.Approval.OthersOnly():`, `case own && request.Rejects && !request.Rejects:`),
