@@ -268,6 +268,52 @@ func TestSelfNeedsAnotherWhoDecides(t *testing.T) {
 	require.NoError(t, edit(func(s *catalog.AgentSpec) { s.Approval.Self = nil }))
 }
 
+// An agent's problem is that nobody is left whom its policy has in mind: a group without members, or one that is gone,
+// and no other user who decides for its users.
+func TestAnAgentWithoutApproversHasAProblem(t *testing.T) {
+	w := newWorld(t)
+	no := false
+	has := func(problem string, self *bool, groups ...string) {
+		t.Helper()
+		text, err := w.ApproversProblem(t.Context(), w.name, w.spec(func(s *catalog.AgentSpec) {
+			s.Approval.Self, s.ApproverGroupIDs = self, groups
+		}))
+		require.NoError(t, err)
+		if problem == "" {
+			assert.Empty(t, text)
+			return
+		}
+		assert.Contains(t, text, problem)
+	}
+	admin, _ := w.person("admin@example.com", tenant.Admin, tenant.LevelAdmin)
+	group, gone := w.group(), w.group()
+	const groups, others = "approver groups", "another user"
+	join := func(group string, user tenant.Principal, member bool) {
+		t.Helper()
+		_, err := w.SetMember(t.Context(), tenant.Platform(), w.home, group, user.User, member)
+		require.NoError(t, err)
+	}
+	join(gone, admin, true)
+	_, err := w.RemoveGroup(t.Context(), w.home, gone)
+	require.NoError(t, err)
+	has("", nil)
+	has(others, &no)
+	has(groups, nil, group)
+	has(groups, &no, group)
+	has(groups, nil, gone)
+	join(group, admin, true)
+	has("", nil, gone, group)
+	has(others, &no, group)
+	member, _ := w.person("member@example.com", tenant.Member, tenant.LevelRun)
+	has("", &no, group)
+	has("", &no)
+	join(group, admin, false)
+	has(groups, &no, group)
+	_, err = w.RemoveUser(t.Context(), tenant.Platform(), w.home, member.User)
+	require.NoError(t, err)
+	has(others, &no)
+}
+
 // A listing asks about each agent once: the answer is that of MayReach and does not change within the listing. A store
 // that is away refuses nobody, and is asked again.
 func TestReachableAnswersAsMayReachAndAsksOnce(t *testing.T) {

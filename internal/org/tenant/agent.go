@@ -116,30 +116,65 @@ func (t *Tenants) checkSpec(
 func (t *Tenants) checkSelf(
 	ctx context.Context, organization string, kept catalog.AgentSpec, s *catalog.AgentSpec,
 ) error {
-	if !s.Approval.OthersOnly() || kept.Approval.OthersOnly() && slices.Equal(kept.GroupIDs, s.GroupIDs) &&
+	if kept.Approval.OthersOnly() && slices.Equal(kept.GroupIDs, s.GroupIDs) &&
 		slices.Equal(kept.ApproverGroupIDs, s.ApproverGroupIDs) {
 		return nil
 	}
+	others, _, err := t.approvers(ctx, organization, *s)
+	return cmp.Or(err, problem.InvalidIf(!others, "body.approval.self",
+		"must be true while no run of this agent has another user who may approve its calls: name approver groups "+
+			"with other members, or make another manager or admin"))
+}
+
+// approvers looks for those who approve an agent's calls, as users and groups are now. others: where they must be
+// others, some run has such a user. members: where groups are named, they have a member.
+func (t *Tenants) approvers(
+	ctx context.Context, organization string, s catalog.AgentSpec,
+) (others, members bool, err error) {
+	others, members = !s.Approval.OthersOnly(), len(s.ApproverGroupIDs) == 0
+	if others && members {
+		return true, true, nil
+	}
+	groups, err := record.Existing[catalog.Group](ctx, t.store, record.Of(organization), s.ApproverGroupIDs)
+	if err != nil {
+		return false, false, err
+	}
 	var uses, decides []string
+	a := catalog.Agent{Spec: s}
 	for u, err := range record.All[catalog.User](ctx, t.store, record.Of(organization), 100) {
 		if err != nil {
-			return err
+			return false, false, err
 		}
 		p := Principal{User: u.Value.ID, Level: Role(u.Value.Role).Level(), Groups: u.Value.GroupIDs}
-		a := catalog.Agent{Spec: *s}
 		if p.MayUse(a) == nil {
 			uses = append(uses, p.User)
 		}
 		if p.mayApprove(a, a, ApprovalRequest{}) == nil {
 			decides = append(decides, p.User)
 		}
-		if len(uses) > 0 && len(decides) > 0 && (len(uses)+len(decides) > 2 || uses[0] != decides[0]) {
-			return nil
+		members = members || slices.ContainsFunc(groups, func(id string) bool { return slices.Contains(p.Groups, id) })
+		others = others ||
+			len(uses) > 0 && len(decides) > 0 && (len(uses)+len(decides) > 2 || uses[0] != decides[0])
+		if others && members {
+			break
 		}
 	}
-	return problem.InvalidField("body.approval.self",
-		"must be true while no run of this agent has another user who may approve its calls: name approver groups "+
-			"with other members, or make another manager or admin")
+	return others, members, nil
+}
+
+// ApproversProblem says whom an agent's policy lacks; empty: nobody. The agent goes on, and calls wait for admins.
+// Its error is the store's.
+func (t *Tenants) ApproversProblem(ctx context.Context, organization string, s catalog.AgentSpec) (string, error) {
+	others, members, err := t.approvers(ctx, organization, s)
+	switch {
+	case err != nil:
+		return "", err
+	case !members:
+		return "its approver groups have no members, so only admins decide about its tool calls", nil
+	case !others:
+		return "no run has another user who may approve its tool calls, until another admin is made", nil
+	}
+	return "", nil
 }
 
 // CheckTools returns a problem of kind Invalid at the field when an agent's model would be offered more tools than

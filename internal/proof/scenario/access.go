@@ -342,7 +342,9 @@ func accessScenarios() []Story {
 			agent := x.post("/agents", object{"name": "A", "approval": object{"mode": "always"},
 				"approver_group_ids": []string{group}}).is(201).text("agent_id")
 			a := approver.chat("agent_id", agent, "message", tool("echo", object{"text": "a"})).is(202)
+			assert.Nil(x, x.get("/agents/"+agent).is(200).at("problems"))
 			x.delete("/groups/" + group).is(204)
+			assert.Contains(x, x.get("/agents/"+agent).is(200).text("problems", 0), "approver groups")
 			approver.post("/runs/"+a.text("run_id")+"/resume", decide(a.interrupt(0), "approve")).problem(403,
 				"insufficient_permission")
 			x.post("/runs/"+a.text("run_id")+"/resume", decide(a.interrupt(0), "approve")).is(200)
