@@ -119,7 +119,7 @@ type Pause struct {
 	Work
 	Interrupts   []Pending
 	ExpiresAt    time.Time
-	AgentVersion int // the newest version of the agent, published or not
+	AgentVersion int // the published version of the agent
 }
 
 func (e Pause) apply(o *Outcome, now time.Time) error {

@@ -41,7 +41,7 @@ type ApprovalRequest struct {
 	Agent string
 	User  string // whose run it is
 	Began int    // the version of the agent that the run has
-	// Version is the agent's newest version when the pause began. 0: the pause did not note it.
+	// Version is the agent's published version when the pause began. 0: the pause did not note it.
 	Version int
 	Rejects bool // nothing is approved, which approval.self leaves to the run's user
 }
@@ -191,9 +191,9 @@ func (t *Tenants) visitor(ctx context.Context, p Principal, user, key string) (P
 }
 
 // MayApprove returns nil when the principal may decide about the tool calls of a pause. Approvers must be allowed by the
-// agent as it is now, by its published version, and by the version that was its newest when the pause began: neither a
-// draft nor an edit decides what is pending. Versions, not clocks, order them. That others must approve a run's calls
-// also counts in the version that the run has. Approvers need not be allowed to use the agent.
+// agent's published version, by the one that was published when the pause began, and by the run's own if that is newer,
+// such as a draft. So no edit decides what is pending. Versions, not clocks, order them. That others must approve a
+// run's calls also counts in an older version of the run. Approvers need not be allowed to use the agent.
 //
 // It returns a problem of kind Forbidden (insufficient_permission), with approver_group_ids or level_needed, or
 // NotFound or Forbidden (outside_organization) for an agent that the organization never had.
@@ -202,21 +202,28 @@ func (t *Tenants) MayApprove(ctx context.Context, p Principal, request ApprovalR
 		return nil
 	}
 	now, err := record.Standing[catalog.Agent](ctx, t.store, p.Scope(), request.Agent)
-	began, missing := record.Version[catalog.Agent](ctx, t.store, p.Scope(), request.Agent, request.Began)
-	if began.Spec.Approval.OthersOnly() {
-		now.Spec.Approval.Self = began.Spec.Approval.Self
+	if err != nil {
+		return err
 	}
-	if err = cmp.Or(err, missing); err == nil {
-		err = p.mayApprove(now, now, request)
+	began, err := record.Version[catalog.Agent](ctx, t.store, p.Scope(), request.Agent, request.Began)
+	if err != nil {
+		return err
 	}
-	for _, version := range []int{now.Current(), request.Version} {
-		if err != nil || version == 0 || version == now.Version {
+	versions := []int{now.Current(), max(now.Current(), request.Began), request.Version}
+	slices.Sort(versions)
+	for _, version := range slices.Compact(versions) {
+		if version == 0 {
 			continue
 		}
-		a, missing := record.Version[catalog.Agent](ctx, t.store, p.Scope(), request.Agent, version)
-		err = cmp.Or(missing, p.mayApprove(a, now, request))
+		a, err := record.Version[catalog.Agent](ctx, t.store, p.Scope(), request.Agent, version)
+		if began.Spec.Approval.OthersOnly() {
+			a.Spec.Approval.Self = began.Spec.Approval.Self
+		}
+		if err = cmp.Or(err, p.mayApprove(a, now, request)); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // Standing returns an agent as it is now or, when it was deleted, in its newest version. An edit of the last seconds

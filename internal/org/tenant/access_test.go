@@ -135,8 +135,8 @@ func TestWhoApprovesACall(t *testing.T) {
 	assert.True(t, forbidden(w.MayApprove(t.Context(), own, request)), "an edit does not decide what is pending")
 }
 
-// A draft lets nobody approve whom the published version does not let. That others must approve also counts in the
-// version that the run has.
+// A draft decides for its own runs alone, and lets nobody approve whom the published version does not let. That others
+// must approve also counts in the version that the run has.
 func TestWhoApprovesIsSaidByEachVersionThatCounts(t *testing.T) {
 	w := newWorld(t)
 	own, _ := w.person("own@example.com", tenant.Member, tenant.LevelRun)
@@ -148,17 +148,21 @@ func TestWhoApprovesIsSaidByEachVersionThatCounts(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		first, second func(*catalog.AgentSpec)
-		publish       bool
-		may           bool
-		rejects       bool
+		publish       bool // the second
+		began, paused int
+		may, rejects  bool
 	}{
-		{"the published version says that others must", others, open, false, false, true},
-		{"the published version names approvers", named, open, false, false, false},
-		{"the run's version says that others must", others, open, true, false, true},
-		{"the run's version named approvers", named, open, true, true, true},
-		{"the newest version says that others must", open, others, false, false, true},
-		{"the newest version names approvers", open, named, false, false, false},
-		{"all versions are open", open, open, true, true, true},
+		{"the published version says that others must", others, open, false, 1, 1, false, true},
+		{"the published version names approvers", named, open, false, 1, 1, false, false},
+		{"the pause's version says that others must", others, open, true, 2, 1, false, true},
+		{"the pause's version names approvers", named, open, true, 1, 1, false, false},
+		{"the run's version says that others must", others, open, true, 1, 2, false, true},
+		{"the run's version names approvers", named, open, true, 1, 2, true, true},
+		{"a draft says that others must", open, others, false, 1, 1, true, true},
+		{"a draft names approvers", open, named, false, 1, 1, true, true},
+		{"the run's draft says that others must", open, others, false, 2, 1, false, true},
+		{"the run's draft names approvers", open, named, false, 2, 1, false, false},
+		{"all versions are open", open, open, true, 1, 1, true, true},
 	} {
 		id := w.agent(c.first)
 		_, err := w.EditAgent(t.Context(), admin, id, 0, true, c.publish,
@@ -166,7 +170,7 @@ func TestWhoApprovesIsSaidByEachVersionThatCounts(t *testing.T) {
 		require.NoError(t, err)
 		for rejects, may := range map[bool]bool{false: c.may, true: c.rejects} {
 			err := w.MayApprove(t.Context(), own, tenant.ApprovalRequest{
-				Agent: id, User: own.User, Began: 1, Version: 2, Rejects: rejects,
+				Agent: id, User: own.User, Began: c.began, Version: c.paused, Rejects: rejects,
 			})
 			require.True(t, err == nil || forbidden(err), "%s: %v", c.name, err)
 			assert.Equal(t, may, err == nil, "%s, rejects: %v: %v", c.name, rejects, err)

@@ -116,7 +116,7 @@ func (t *Tenants) checkSpec(
 func (t *Tenants) checkSelf(
 	ctx context.Context, organization string, kept catalog.AgentSpec, s *catalog.AgentSpec,
 ) error {
-	if kept.Approval.OthersOnly() && slices.Equal(kept.GroupIDs, s.GroupIDs) &&
+	if !s.Approval.OthersOnly() || kept.Approval.OthersOnly() && slices.Equal(kept.GroupIDs, s.GroupIDs) &&
 		slices.Equal(kept.ApproverGroupIDs, s.ApproverGroupIDs) {
 		return nil
 	}

@@ -298,6 +298,7 @@ func TestRunOfAnErasedAgentFails(t *testing.T) {
 		s.edit(func(spec *catalog.AgentSpec) { spec.Approval.Mode = "always" })
 		s.tools = []tool.Offer{fine("one")}
 		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) {
+			require.NoError(t, s.intake.Tenants.RemoveAgent(t.Context(), s.who, s.agent))
 			require.NoError(t, record.EraseVersions[catalog.Agent](t.Context(), s.store, s.agent))
 			return calls("one"), nil
 		}

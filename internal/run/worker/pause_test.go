@@ -16,20 +16,20 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// The agent's newest version when the pause begins says who may approve; after a concurrent edit, the pause is
+// The agent's published version when the pause begins says who may approve; after a concurrent edit, the pause is
 // written again.
 func TestPauseRecordsTheAgentVersionOfThatMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
-		edit := func(change func(*catalog.AgentSpec)) {
-			_, err := s.intake.Tenants.EditAgent(t.Context(), s.who, s.agent, 0, true, true,
+		edit := func(publish bool, change func(*catalog.AgentSpec)) {
+			_, err := s.intake.Tenants.EditAgent(t.Context(), s.who, s.agent, 0, true, publish,
 				func(spec catalog.AgentSpec) (catalog.AgentSpec, error) {
 					change(&spec)
 					return spec, nil
 				})
 			require.NoError(t, err)
 		}
-		edit(func(spec *catalog.AgentSpec) { spec.Approval.Mode = "always" }) // version 2
+		edit(true, func(spec *catalog.AgentSpec) { spec.Approval.Mode = "always" }) // version 2
 		s.said = talks("act")
 		s.tools = []tool.Offer{offer("act", func(context.Context) (tool.Result, error) { return tool.Result{}, nil })}
 		id := s.post()
@@ -40,14 +40,14 @@ func TestPauseRecordsTheAgentVersionOfThatMoment(t *testing.T) {
 			})
 			if commit && pauses && edits < 2 {
 				edits++
-				edit(func(spec *catalog.AgentSpec) { spec.Description += "." }) // versions 3 and 4
+				edit(edits == 1, func(spec *catalog.AgentSpec) { spec.Description += "." }) // 3, and the draft 4
 			}
 		}
 		s.drive()
 		assert.Equal(t, 2, edits)
 		run := s.run(id)
 		assert.Equal(t, lifecycle.AwaitingInput, run.Status)
-		assert.Equal(t, 4, run.PausedAgentVersion)
+		assert.Equal(t, 3, run.PausedAgentVersion)
 		assert.Equal(t, 1, run.Pause)
 	})
 }

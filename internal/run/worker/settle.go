@@ -104,9 +104,9 @@ func (s *settler) settle(ctx context.Context, r agent.Result) error {
 	return err
 }
 
-// pause commits a pause. If one of its interrupts is an approval, the pause records the newest version of the agent,
-// which says who may approve, and is committed only while that is the newest: a concurrent edit does not decide who
-// may.
+// pause commits a pause. If one of its interrupts is an approval, the pause records the published version of the
+// agent, which says who may approve, and is committed only while the agent has no newer one: a concurrent edit does not
+// decide who may.
 func (s *settler) pause(ctx context.Context, r agent.Result) error {
 	approval := slices.ContainsFunc(r.Interrupts,
 		func(i record.Interrupt) bool { return i.Kind == string(lifecycle.Approval) })
@@ -121,10 +121,10 @@ func (s *settler) pause(ctx context.Context, r agent.Result) error {
 		c := transition.Change{Steps: r.Last, Interrupts: r.Interrupts}
 		if approval {
 			run := s.current().Value
-			last, err := record.LastVersion[catalog.Agent](ctx, s.Store, record.Of(run.Organization), run.Agent)
+			last, err := record.Standing[catalog.Agent](ctx, s.Store, record.Of(run.Organization), run.Agent)
 			switch {
 			case err == nil:
-				e.AgentVersion = last.Version
+				e.AgentVersion = last.Current()
 				tx.StillLast(last, last.Version)
 			case !isGone(err): // otherwise its organization is being deleted, and the run with it
 				return c, err
