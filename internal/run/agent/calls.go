@@ -191,13 +191,12 @@ func (s *session) find(name string) (tool.Offer, bool) {
 }
 
 // needsApproval reports whether the agent, as the run has it or as it is published, or the tool requires a human's
-// approval of a call, with the reason of the tool. A search changes nothing and finds only what the run's sender may read: it needs one only where the agent lists
-// it.
+// approval of a call, with the reason of the tool.
 func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why string, asks bool) {
 	spec := s.Agent.Spec
 	switch {
 	case o.Name == model.Search:
-		return "", spec.Approval.NamesSearch() || s.Published.NamesSearch()
+		return "", s.searchNeedsApproval()
 	case spec.NeedsApproval(s.Tools, o, s.Published):
 		if unknown := spec.Unknown(s.Tools); len(unknown) > 0 {
 			why = fmt.Sprintf(" The agent's policy names the tool %q, which the agent does not have.", unknown[0])
@@ -208,6 +207,12 @@ func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why st
 		return " " + strings.ToUpper(why[:1]) + why[1:] + ".", true
 	}
 	return "", false
+}
+
+// searchNeedsApproval reports whether the agent lists searches. They change nothing, and find only what the run's sender
+// may read.
+func (s *session) searchNeedsApproval() bool {
+	return s.Agent.Spec.Approval.NamesSearch() || s.Published.NamesSearch()
 }
 
 // decided are what humans decided about a call, in order, with what was asked.

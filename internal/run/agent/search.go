@@ -75,11 +75,11 @@ func (s *session) hide(ctx context.Context) error {
 // firstSearch is the key of the search that is made before the model is asked. No call of a model has it.
 const firstSearch = "first"
 
-// searchFirst searches for the user's message before the first model call, where the agent wants that. The error is
-// that of ctx, Journal or Search: another attempt searches again, as a model that was not shown what there is would
-// answer without it.
+// searchFirst searches for the user's message as the run's first step, where the agent wants that and no search needs an
+// approval. The error is that of ctx, Journal or Search: another attempt searches again, as a model that was not shown
+// what there is would answer without it.
 func (s *session) searchFirst(ctx context.Context) error {
-	if s.Search == nil || !s.Agent.Spec.Knowledge.Always || s.done(firstSearch) != nil {
+	if s.Search == nil || !s.Agent.Spec.Knowledge.Always || s.searchNeedsApproval() || len(s.steps) > 0 {
 		return nil
 	}
 	query := []rune(strings.TrimSpace(s.Message.Text))

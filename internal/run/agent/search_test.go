@@ -13,6 +13,7 @@ import (
 
 	"agentplatform/internal/ai/model"
 	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/run/agent"
 	"agentplatform/internal/store/citation"
 	"agentplatform/internal/store/record"
@@ -95,6 +96,26 @@ func TestAFirstSearchThatFailsForAWhileIsMadeAgain(t *testing.T) {
 	_, err := s.Work(t.Context(), s.task)
 	require.ErrorIs(t, err, errAway)
 	assert.Empty(t, s.journal)
+}
+
+// A search that needs an approval is made with one alone: the message is not searched for before the first model call.
+func TestASearchThatNeedsAnApprovalIsNotMadeFirst(t *testing.T) {
+	asks := catalog.AgentApproval{Mode: "tools", Tools: []string{"search"}}
+	for name, policy := range map[string]func(*agent.Task){
+		"of the run's version": func(t *agent.Task) { t.Agent.Spec.Approval = asks },
+		"as published":         func(t *agent.Task) { t.Published = asks },
+	} {
+		m := &script{says: []func(model.Request) (model.Reply, error){calls("1", "search", `{"query":"more"}`)}}
+		s := newStage(m, func(task *agent.Task) {
+			task.Agent.Spec.Knowledge.Always = true
+			policy(task)
+			task.Search = func(_ context.Context, query string) ([]record.Source, record.Embeddings, error) {
+				t.Errorf("%s: %q was searched for", name, query)
+				return nil, record.Embeddings{}, nil
+			}
+		})
+		require.Len(t, s.work(t).Interrupts, 1, name)
+	}
 }
 
 func TestTheFirstSearchIsNoStepOfTheModel(t *testing.T) {
