@@ -125,9 +125,9 @@ type Run struct {
 	StartBy   time.Time `json:"start_by,omitzero"`
 	StartedAt time.Time `json:"started_at,omitzero"`
 	PausedAt  time.Time `json:"paused_at,omitzero"`
-	// PausedAgentVersion is the published version of the agent when the last pause began. It decides who approves, so that
-	// no later edit does. 0: no approval was needed, or the pause was stored by a version of this program that did not
-	// set it.
+	// PausedAgentVersion is the published version of the agent when the last pause began. It decides who approves, so
+	// that no later edit does. 0: no approval was needed, or the pause was stored by a version of this program that did
+	// not set it.
 	PausedAgentVersion int `json:"paused_agent_version,omitzero"`
 
 	ExpiresAt  time.Time `json:"expires_at,omitzero"`

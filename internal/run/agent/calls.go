@@ -209,8 +209,8 @@ func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why st
 	return "", false
 }
 
-// searchNeedsApproval reports whether the agent lists searches. They change nothing, and find only what the run's sender
-// may read.
+// searchNeedsApproval reports whether the agent lists searches. They change nothing, and find only what the run's
+// sender may read.
 func (s *session) searchNeedsApproval() bool {
 	return s.Agent.Spec.Approval.NamesSearch() || s.Published.NamesSearch()
 }

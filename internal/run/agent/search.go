@@ -75,8 +75,8 @@ func (s *session) hide(ctx context.Context) error {
 // firstSearch is the key of the search that is made before the model is asked. No call of a model has it.
 const firstSearch = "first"
 
-// searchFirst searches for the user's message as the run's first step, where the agent wants that and no search needs an
-// approval. The error is that of ctx, Journal or Search: another attempt searches again, as a model that was not shown
+// searchFirst searches for the user's message as the run's first step, where the agent wants that and no search needs
+// an approval. The error is that of ctx, Journal or Search: another attempt searches again, as a model that was not shown
 // what there is would answer without it.
 func (s *session) searchFirst(ctx context.Context) error {
 	if s.Search == nil || !s.Agent.Spec.Knowledge.Always || s.searchNeedsApproval() || len(s.steps) > 0 {
