@@ -1,5 +1,5 @@
-// Package sqsqueue is the queue port over an SQS standard queue. The group of a message is its message group id,
-// which gives fair queues: a busy organization does not delay a quiet one.
+// Package sqsqueue is the queue port over an SQS standard queue. The message group id is the organization and one of a
+// few parts of it, which gives fair queues: a busy organization does not delay a quiet one.
 //
 // It knows no run. It imports its port and the SDK.
 package sqsqueue
@@ -44,17 +44,17 @@ func New(api API, url string) *Queue { return &Queue{api: api, url: url} }
 // maxGroup is the maximal length of a message group id.
 const maxGroup = 128
 
-// parts is how many groups an organization's knowledge bases are divided among: fair queues know one level of groups.
-// An organization with many bases must not pass for as many organizations.
+// parts is how many groups the users of an organization are divided among, and its knowledge bases. Fair queues know one
+// level of groups. An organization with many users must not pass for as many organizations.
 const parts = 4
 
 // encode makes the body of a message and its group, nil if it has none that SQS takes.
 func encode(m queue.Message) (body, group *string, err error) {
 	b, err := json.Marshal(m.Nudge)
 	name := m.Group
-	if m.Base != "" {
+	if within := cmp.Or(m.Base, m.User); within != "" {
 		h := fnv.New32a()
-		_, _ = h.Write([]byte(m.Base)) // never fails
+		_, _ = h.Write([]byte(within)) // never fails
 		name += "/" + strconv.Itoa(int(h.Sum32()%parts))
 	}
 	if name != "" && len(name) <= maxGroup {

@@ -106,14 +106,23 @@ func TestSendAllReportsAFailedCallForEachOfItsMessages(t *testing.T) {
 	}
 }
 
-// Documents for the bases of an organization are in few groups, which are its own.
-func TestBasesOfAnOrganizationAreInFewGroups(t *testing.T) {
-	b := &batches{fault: func(string, int) *types.BatchResultErrorEntry { return nil }}
-	groups := map[string]bool{}
-	for n := range 100 {
-		sqsqueue.New(b, "url").SendAll(t.Context(), []queue.Message{queue.OfDocument("d", "org", "u", fmt.Sprint(n))})
-		group, _, _ := strings.Cut(b.accepted[n], " ")
-		groups[group] = true
+// The users of an organization are in few groups, which are its own, and so are its bases.
+func TestUsersAndBasesOfAnOrganizationAreInFewGroups(t *testing.T) {
+	few := map[string]bool{"org/0": true, "org/1": true, "org/2": true, "org/3": true}
+	for what, message := range map[string]func(n string) queue.Message{
+		"bases": func(n string) queue.Message { return queue.OfDocument("d", "org", "u", n) },
+		"users": func(n string) queue.Message {
+			return queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: "r"}, Group: "org", User: n}
+		},
+	} {
+		b := &batches{fault: func(string, int) *types.BatchResultErrorEntry { return nil }}
+		groups := map[string]bool{}
+		for n := range 100 {
+			sqsqueue.New(b, "url").SendAll(t.Context(), []queue.Message{message(fmt.Sprint(n)), message(fmt.Sprint(n))})
+			group, _, _ := strings.Cut(b.accepted[2*n], " ")
+			groups[group] = true
+			assert.Equal(t, b.accepted[2*n], b.accepted[2*n+1], "the same group each time")
+		}
+		assert.Equal(t, few, groups, what)
 	}
-	assert.Equal(t, map[string]bool{"org/0": true, "org/1": true, "org/2": true, "org/3": true}, groups)
 }
