@@ -34,11 +34,16 @@ type Earlier struct {
 	Until time.Time `json:"until"`
 }
 
-// Keys counts the API keys of a user, or of an organization, that are good.
-type Keys struct {
-	Count int       `json:"count"`
-	At    time.Time `json:"at"` // when one was created last
+// KeyCount counts the API keys of a user, or of an organization, that are good.
+type KeyCount struct {
+	ID           string    `json:"id"` // of the user or the organization
+	Organization string    `json:"organization_id"`
+	Count        int       `json:"count"`
+	At           time.Time `json:"at"` // when a key was created, or all were counted, last
 }
+
+// Placed implements [record.Resourceful].
+func (k KeyCount) Placed() (string, string, string) { return "key_count", k.ID, k.Organization }
 
 // KeyPointer leads from the public part of a key's text to the key.
 type KeyPointer struct {

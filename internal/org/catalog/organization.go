@@ -33,7 +33,6 @@ type Organization struct {
 	PreviousUntil  time.Time `json:"previous_until,omitzero"`           // until then both secrets are in use
 	EarlierSecrets []Earlier `json:"earlier_webhook_secrets,omitempty"` // before the previous one, the newest first
 
-	Keys      *Keys     `json:"keys,omitzero"` // nil: never counted
 	Deleted   bool      `json:"deleted,omitzero"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`

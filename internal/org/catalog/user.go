@@ -18,7 +18,6 @@ type User struct {
 	Cap          int            `json:"concurrency_cap,omitzero"` // 0: the organization's
 	Budget       *record.Budget `json:"budget,omitzero"`
 	OperatorKeys *int           `json:"operator_keys,omitzero"` // how many operator keys it has; nil: never counted
-	Keys         *Keys          `json:"keys,omitzero"`          // nil: never counted
 	CreatedAt    time.Time      `json:"created_at"`
 	UpdatedAt    time.Time      `json:"updated_at"`
 }

@@ -190,7 +190,8 @@ func (t *Tenants) EditKey(
 		if err != nil {
 			return err
 		}
-		return t.countKey(ctx, tx, user, 1) // it is good again
+		record.Unchanged(tx, user)
+		return t.countKey(ctx, tx, user.Value, 1) // it is good again
 	})
 }
 

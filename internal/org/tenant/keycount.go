@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -16,89 +17,90 @@ import (
 // countEvery is how long after a creation the listing, which may lag, is not counted, and how often it is at most.
 const countEvery = time.Minute
 
-// countKey adds to a commit that a user, as read, has one more good key (more is 1) or one less (-1). It writes the
-// user. The error is a problem of kind Limited (share_exceeded), or a failure of the store.
-func (t *Tenants) countKey(ctx context.Context, tx *record.Tx, user record.Entity[catalog.User], more int) error {
-	u := user.Value
-	o, err := record.Resource[catalog.Organization](ctx, t.store, record.System(), u.Organization)
-	none := u.Organization == record.NoOrganization
-	if err != nil && !none {
-		return err
-	}
-	counts := []*keyCount{{"user", t.defaults.UserKeys, u.Keys}}
-	if !none {
-		counts = append(counts, &keyCount{"organization", t.defaults.OrganizationKeys, o.Value.Keys})
-	}
-	if err := t.countAgain(ctx, u, counts, more); err != nil {
-		return err
-	}
-	for _, c := range counts {
-		if err := c.add(more, t.host.Now()); err != nil {
-			return err
-		}
-	}
-	user.Value.Keys = counts[0].keys
-	record.PutResource(tx, user)
-	if !none {
-		o.Value.Keys = counts[1].keys
-		record.PutResource(tx, o)
-	}
-	return nil
-}
-
-// keyCount is how many keys a scope may have, and has.
+// keyCount is how many keys a user or an organization has, and may have.
 type keyCount struct {
+	record.Entity[catalog.KeyCount]
+
 	scope string
 	most  int // 0: any number
-	keys  *catalog.Keys
 }
 
-func (c *keyCount) add(more int, now time.Time) error {
-	if c.most == 0 || c.keys == nil { // no key is created
-		return nil
+// countKey adds to a commit that a user has one more good key (more is 1) or one less (-1). The error is a problem of
+// kind Limited (share_exceeded), a failure of the store, or record.ErrConflict where the keys were counted anew.
+func (t *Tenants) countKey(ctx context.Context, tx *record.Tx, u catalog.User, more int) error {
+	counts := []*keyCount{{newKeyCount(u.ID, u.Organization), "user", t.defaults.UserKeys}}
+	if u.Organization != record.NoOrganization {
+		of := newKeyCount(u.Organization, u.Organization)
+		counts = append(counts, &keyCount{of, "organization", t.defaults.OrganizationKeys})
 	}
-	k := *c.keys
-	if more > 0 && k.Count >= c.most {
-		p := problem.Exceeded("api_keys", c.scope, int64(c.most), int64(k.Count), "")
-		p.RetryAfter = countEvery
-		return p
-	}
-	if k.Count = max(0, k.Count+more); more > 0 {
-		k.At = now
-	}
-	c.keys = &k
-	return nil
-}
-
-// countAgain counts the good keys of a user and its organization in their listing, where a new key finds a count that
-// is full, or none.
-func (t *Tenants) countAgain(ctx context.Context, u catalog.User, counts []*keyCount, more int) error {
-	now, again := t.host.Now(), false
 	for _, c := range counts {
-		full := c.keys != nil && c.keys.Count >= c.most && now.Sub(c.keys.At) >= countEvery
-		again = again || more > 0 && c.most > 0 && (c.keys == nil || full && t.isDue("keys/"+u.ID, now))
-	}
-	if !again {
-		return nil
-	}
-	ofUser, all := 0, 0
-	for e, err := range record.All[catalog.APIKey](ctx, t.store, record.Of(u.Organization), 100) {
-		switch {
-		case err != nil:
+		e, err := record.Resource[catalog.KeyCount](ctx, t.store, record.System(), c.Value.ID)
+		if err == nil {
+			c.Entity = e
+		} else if !isGone(err) {
 			return err
-		case expired(e.Value, now):
-			continue
-		case e.Value.UserID == u.ID:
-			ofUser++
 		}
-		all++
 	}
-	for i, n := range []int{ofUser, all}[:len(counts)] {
-		if c := counts[i]; c.keys == nil || now.Sub(c.keys.At) >= countEvery {
-			c.keys = &catalog.Keys{Count: n, At: now}
+	now := t.host.Now()
+	if more > 0 {
+		if err := t.mayAddKey(ctx, counts, now); err != nil {
+			return err
 		}
+	}
+	for _, c := range counts {
+		if c.Version() == 0 { // no key is created
+			continue
+		}
+		if c.Value.Count = max(0, c.Value.Count+more); more > 0 {
+			c.Value.At = now
+		}
+		record.PutResource(tx, c.Entity)
 	}
 	return nil
+}
+
+// newKeyCount is the count of a user, or of an organization, without keys.
+func newKeyCount(id, organization string) record.Entity[catalog.KeyCount] {
+	return record.Fresh(catalog.KeyCount{ID: id, Organization: organization})
+}
+
+// mayAddKey returns the error of countKey where a count has no room for another key. Where one is full, or was never
+// made, counts are made from the listing first.
+func (t *Tenants) mayAddKey(ctx context.Context, counts []*keyCount, now time.Time) (refusal error) {
+	var again []*keyCount
+	missing := false
+	for _, c := range counts {
+		full := c.most > 0 && c.Value.Count >= c.most
+		settled := now.Sub(c.Value.At) >= countEvery
+		if full && refusal == nil {
+			p := problem.Exceeded("api_keys", c.scope, int64(c.most), int64(c.Value.Count), "")
+			p.RetryAfter = countEvery
+			refusal = p
+		}
+		missing = missing || c.Version() == 0 || full && settled
+		if c.Version() == 0 || settled {
+			again = append(again, c)
+		}
+	}
+	if !missing {
+		return refusal
+	}
+	n := map[string]int{}
+	for e, err := range record.All[catalog.APIKey](ctx, t.store, record.Of(counts[0].Value.Organization), 100) {
+		if err != nil {
+			return err
+		}
+		if !expired(e.Value, now) {
+			n[e.Value.UserID]++
+			n[e.Value.Organization]++
+		}
+	}
+	tx := t.store.Begin(t.host.NewID())
+	for _, c := range again {
+		c.Value.Count, c.Value.At = n[c.Value.ID], now
+		record.PutResource(tx, c.Entity)
+	}
+	return cmp.Or(tx.Commit(ctx), record.ErrConflict)
 }
 
 func expired(k catalog.APIKey, now time.Time) bool {

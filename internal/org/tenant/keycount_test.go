@@ -133,3 +133,63 @@ func TestKeysThatWereNeverCountedStayGood(t *testing.T) {
 	require.True(t, is, "%v", err)
 	assert.EqualValues(t, 6, p.Extras["used"])
 }
+
+// A key changes nothing that the organization or the user shows. So an edit of theirs that was read before it is made.
+func TestKeysLeaveTheVersionsOfUserAndOrganization(t *testing.T) {
+	w, ids := few(t, "a@example.com")
+	first, err := w.newKey(ids[0], time.Hour)
+	require.NoError(t, err)
+	user, err := record.Resource[catalog.User](t.Context(), w.store, w.home, ids[0])
+	require.NoError(t, err)
+	organization, err := record.Resource[catalog.Organization](t.Context(), w.store, w.home, w.name)
+	require.NoError(t, err)
+	_, err = w.newKey(ids[0], 0)
+	require.NoError(t, err)
+	w.clock.later = 2 * time.Hour
+	never := time.Time{}
+	_, err = w.EditKey(t.Context(), tenant.Platform(), w.home, first.Value.ID, 0, tenant.KeyEdit{ExpiresAt: &never})
+	require.NoError(t, err)
+	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, first.Value.ID))
+	_, err = w.EditUser(t.Context(), tenant.Platform(), w.home, ids[0], record.Match(user.Version()),
+		tenant.UserEdit{Name: to("A")})
+	require.NoError(t, err)
+	_, err = w.EditOrganization(t.Context(), tenant.Platform(), w.name, record.Match(organization.Version()),
+		tenant.OrganizationEdit{Name: to("B")})
+	require.NoError(t, err)
+}
+
+// Whatever is counted with a key, the entry of the audit log is of the key.
+func TestTheAuditLogNamesTheKeyThatIsGoodAgain(t *testing.T) {
+	w, ids := few(t, "a@example.com")
+	k, err := w.newKey(ids[0], time.Hour)
+	require.NoError(t, err)
+	w.clock.later = 2 * time.Hour
+	never := time.Time{}
+	ctx := record.By(t.Context(), record.Author{Organization: w.name, Operation: "update-api-key"})
+	_, err = w.EditKey(ctx, tenant.Platform(), w.home, k.Value.ID, 0, tenant.KeyEdit{ExpiresAt: &never})
+	require.NoError(t, err)
+	page, err := record.Resources[record.AuditEntry](t.Context(), w.store, w.home, "", 9)
+	require.NoError(t, err)
+	require.Len(t, page.Rows, 1)
+	entry := page.Rows[0].Value
+	assert.Equal(t, []string{"api_key", k.Value.ID, "expires_at"},
+		append([]string{entry.Kind, entry.Subject}, entry.Changed...))
+}
+
+// Keys that are created while there is no limit count as soon as there is one.
+func TestKeysCountAlsoWhileThereIsNoLimit(t *testing.T) {
+	w, ids := few(t, "a@example.com")
+	_, err := w.newKey(ids[0], 0)
+	require.NoError(t, err)
+	limited := w.Tenants
+	w.Tenants = w.with(tenant.Defaults{RateLimit: 100, RateBurst: 10}, plain{})
+	for range 5 {
+		_, err = w.newKey(ids[0], 0)
+		require.NoError(t, err)
+	}
+	w.Tenants = limited
+	_, err = w.newKey(ids[0], 0)
+	p, is := problem.As(err)
+	require.True(t, is, "%v", err)
+	assert.EqualValues(t, 6, p.Extras["used"])
+}

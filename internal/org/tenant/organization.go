@@ -187,6 +187,7 @@ func (t *Tenants) CreateOrganization(
 		ID: record.DerivedID("retention", o.ID), Organization: o.ID, Kind: record.Retention, Subject: o.ID,
 		Due: t.host.Now().Add(24 * time.Hour),
 	}))
+	record.PutResource(tx, newKeyCount(o.ID, o.ID))
 	return record.PutResource(tx, record.Fresh(o)), tx.Commit(ctx)
 }
 

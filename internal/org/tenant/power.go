@@ -65,8 +65,8 @@ func (t *Tenants) countKeys(ctx context.Context, u *catalog.User) error {
 	return nil
 }
 
-// holds adds more (1 or -1) to a user's counts of keys, and of operator keys for a key of that level. The write is part
-// of the commit that creates or deletes the key.
+// holds adds more (1 or -1) to the counts of keys, and to the user's of operator keys for a key of that level, in the
+// commit that creates or deletes the key. The commit requires that the user is as it was read.
 func (t *Tenants) holds(
 	ctx context.Context, tx *record.Tx, user record.Entity[catalog.User], level Level, more int,
 ) error {
@@ -76,6 +76,9 @@ func (t *Tenants) holds(
 		}
 		n := max(0, *user.Value.OperatorKeys+more)
 		user.Value.OperatorKeys = &n
+		record.PutResource(tx, user)
+	} else {
+		record.Unchanged(tx, user)
 	}
-	return t.countKey(ctx, tx, user, more)
+	return t.countKey(ctx, tx, user.Value, more)
 }

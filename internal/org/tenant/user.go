@@ -79,6 +79,7 @@ func (t *Tenants) CreateUser(
 		if err := t.changeEmail(ctx, tx, catalog.User{}, u); err != nil {
 			return none, err
 		}
+		record.PutResource(tx, newKeyCount(u.ID, organization))
 		e, err := record.PutResource(tx, record.Fresh(u)), tx.Commit(ctx)
 		if !errors.Is(err, record.ErrConflict) { // else the address was taken meanwhile
 			return e, err
@@ -211,6 +212,12 @@ func (t *Tenants) RemoveUser(ctx context.Context, by Principal, scope record.Sco
 			return err
 		}
 		job = t.beginRemoval(tx, e.Value.Organization, record.RemoveUser, id)
+		keys, err := record.Resource[catalog.KeyCount](ctx, t.store, record.System(), id)
+		if err == nil {
+			record.DeleteResource(tx, keys)
+		} else if !isGone(err) {
+			return err
+		}
 		return t.changeEmail(ctx, tx, e.Value, catalog.User{})
 	})
 	return job, err

@@ -399,7 +399,7 @@ func (r *Remover) dropResources(ctx context.Context, organization string) error 
 		})
 	}
 	for _, drop := range []func(context.Context, record.Scope) error{
-		r.dropChats, dropAll[catalog.User](r, nil), dropAll[catalog.Email](r, nil),
+		r.dropChats, dropAll[catalog.User](r, nil), dropAll[catalog.Email](r, nil), dropAll[catalog.KeyCount](r, nil),
 		dropAll[catalog.Agent](r, versions), dropAll[catalog.RemovedAgent](r, versions),
 		dropAll[catalog.ToolNames](r, nil),
 		toolkits, r.dropBases, dropAll[catalog.Content](r, nil),
