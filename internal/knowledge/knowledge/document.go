@@ -76,11 +76,12 @@ func (k *Knowledge) Check(
 	return b.Value, err
 }
 
-// Received are the bytes of a document that is to be added. They are deleted after a while when it is not.
+// Received are the bytes of a document that is to be added. [Knowledge.Discard] deletes them when it is not.
 type Received struct {
 	id     string // of the document
 	stored record.Stored
 	sum    hash.Hash
+	added  bool // a document has them, or may have them
 }
 
 // Receive stores the bytes of a document. It returns a problem of kind TooLarge above [MaxBytes], or the error of
@@ -95,6 +96,15 @@ func (k *Knowledge) Receive(ctx context.Context, b catalog.KnowledgeBase, bytes 
 			"the document has more than %d bytes, as many as one may have", MaxBytes)
 	}
 	return r, err
+}
+
+// Discard deletes bytes that no document has. What it cannot delete, a job deletes after a while.
+func (k *Knowledge) Discard(ctx context.Context, list ...*Received) {
+	for _, r := range list {
+		if r != nil && !r.added {
+			_ = k.Store.Discard(context.WithoutCancel(ctx), r.stored)
+		}
+	}
 }
 
 // Add adds a document to a base that [Knowledge.Check] has returned, and asks for its ingestion. bytes is nil for what
@@ -125,6 +135,9 @@ func (k *Knowledge) Add(
 		Count(ctx, tx, nil, &d)
 		return created, tx.Commit(ctx)
 	})
+	if _, refused := problem.As(err); bytes != nil {
+		bytes.added = !refused && !duplicate
+	}
 	switch {
 	case err != nil:
 		return e, false, err

@@ -75,6 +75,17 @@ func pieceKey(place string, n int) string { return place + padded(6, int64(n)) }
 // deletes the blob is refused with [ErrConflict].
 func (tx *Tx) NameBlob(b Stored) { tx.DeleteJob(b.job) }
 
+// Discard deletes a blob that no unit of work has named, and its job. Where it fails, the job deletes the blob later. The
+// errors are those of [Store.EraseBlob] and [Tx.Commit].
+func (s *Store) Discard(ctx context.Context, b Stored) error {
+	if err := s.EraseBlob(ctx, b.Key); err != nil {
+		return err
+	}
+	tx := s.Begin(s.host.NewID())
+	tx.DeleteJob(b.job)
+	return tx.Commit(ctx)
+}
+
 // PutBlob stores a blob of a resource at once and returns its key, for the resource that this unit of work writes. A
 // job deletes a blob that no commit came to name; a commit after that job is refused with [ErrConflict].
 func (tx *Tx) PutBlob(ctx context.Context, v Resourceful, what string, b []byte) (key string) {

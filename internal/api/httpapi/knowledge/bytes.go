@@ -168,6 +168,7 @@ func (h *handlers) createOne(w http.ResponseWriter, r *http.Request, c *httpapi.
 		if received, err = h.Knowledge.Receive(r.Context(), b, bytes); err != nil {
 			return err
 		}
+		defer h.Knowledge.Discard(r.Context(), received)
 	}
 	e, duplicate, err := h.Knowledge.Add(r.Context(), p, b, n, received)
 	if err != nil {
@@ -218,6 +219,11 @@ func (h *handlers) createFiles(w http.ResponseWriter, r *http.Request, p tenant.
 		return err
 	}
 	u := &upload{handlers: h, base: b.Value}
+	defer func() {
+		for _, f := range u.files {
+			h.Knowledge.Discard(r.Context(), f.received)
+		}
+	}()
 	if err := httpapi.ReadForm(r, documentFields, maxField, &u.said, func(part *httpapi.Part) error {
 		return part.TakeFile(func(name, contentType string, content io.Reader) error {
 			return u.file(r.Context(), name, contentType, content)

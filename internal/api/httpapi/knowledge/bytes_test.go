@@ -152,3 +152,28 @@ func TestNoAddressWithoutTheRight(t *testing.T) {
 		refused(t, l.get(open, what), http.StatusNotFound, "not_found")
 	}
 }
+
+// The bytes of what becomes no document are deleted with the answer, whatever the reason.
+func TestNothingRemainsOfARefusedDocument(t *testing.T) {
+	blobs := &memblob.Store{}
+	l := libraryOver(t, blobs)
+	l.ingester.Ingesting = 1
+	l.add(`{"text":"the one that may be in ingestion"}`)
+	before := blobs.Keys()
+	w := l.Send("POST", l.documents, `{"text":"one too many"}`)
+	refused(t, w, http.StatusTooManyRequests, "share_exceeded")
+	w = l.Send("POST", l.documents, `{"text":"the one that may be in ingestion"}`)
+	assert.Contains(t, w.Body.String(), `"duplicate":true`)
+	assert.Equal(t, before, blobs.Keys())
+	part := func(what, text string) string {
+		return "--b\r\nContent-Disposition: form-data; name=" + what + "\r\n\r\n" + text + "\r\n"
+	}
+	two := part("file; filename=a", "a") + part("file; filename=b", "b")
+	for name, more := range map[string]string{
+		"too many": "", "a bad language": part("language", "xx-no"), "an unknown field": part("nothing", "x"),
+	} {
+		w = l.Post(l.documents, "multipart/form-data; boundary=b", []byte(two+more+"--b--\r\n"))
+		assert.GreaterOrEqual(t, w.Code, http.StatusBadRequest, "%s: %s", name, w.Body)
+		assert.Equal(t, before, blobs.Keys(), name)
+	}
+}
