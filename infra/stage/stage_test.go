@@ -120,8 +120,8 @@ func TestPartsOfTheConcurrencyLeaveSomethingForOthers(t *testing.T) {
 	assert.Nil(t, s.Reserved())
 }
 
-// A key has half of the functions that answer POST /chat, as far as the setting goes.
-func TestAKeyHasHalfOfTheChats(t *testing.T) {
+// An organization has half of the functions that answer POST /chat, as far as the setting goes.
+func TestAnOrganizationHasHalfOfTheChats(t *testing.T) {
 	for chats, most := range map[int]int{0: 100, 1: 1, 200: 100, 401: 200, 5000: 1000} {
 		assert.Equal(t, most, stage.Stage{Chats: chats}.KeyChats(), "of %d", chats)
 	}

@@ -23,13 +23,13 @@ type Call struct {
 	ifNoneMatch []string // of its header
 	keys        []string // idempotency keys of its header
 	answer      *answer
-	body        *steady     // nil: there is none
-	release     func()      // gives back what its body takes of what all may; see [Server.Hold]
-	slot        *share.Part // its stream slot; nil: it has none
-	giveWait    func()      // gives back the slot of its wait, if it has one
-	sharedSlot  *int        // its number among the organization's slots, where processes share them
-	streaming   bool        // its answer is a stream, of which a stop shortens the write deadlines
-	broken      bool        // its handler panicked after the answer had begun
+	body        *steady      // nil: there is none
+	release     func()       // gives back what its body takes of what all may; see [Server.Hold]
+	slot        *share.Part  // its stream slot; nil: it has none
+	giveWait    func()       // gives back the slot of its wait, if it has one
+	shared      []sharedSlot // that it has, where processes share them
+	streaming   bool         // its answer is a stream, of which a stop shortens the write deadlines
+	broken      bool         // its handler panicked after the answer had begun
 }
 
 // ID is the request's id, which its answer has as X-Request-Id.

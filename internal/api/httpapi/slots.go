@@ -102,33 +102,54 @@ func (s *Server) takeWait(c *Call) bool {
 	return true
 }
 
-// takeShared takes one of the slots that an organization has in all processes together. Where the table cannot be read,
-// the stream is let in: its next read is of the same table.
+// sharedSlot is a slot that processes share: its number among those of a user or an organization.
+type sharedSlot struct {
+	of     string
+	number int
+}
+
+// takeShared takes one of the slots that an organization has in all processes together, and one of its user's, who has
+// four fifths as many. Where the table cannot be read, the stream is let in: its next read is of the same table.
 func (s *Server) takeShared(ctx context.Context, c *Call) error {
-	if s.Shared == nil || s.KeyChats == 0 || c.sharedSlot != nil {
+	if s.Shared == nil || s.KeyChats == 0 || len(c.shared) > 0 {
 		return nil
 	}
-	until := s.Host.Now().Add(s.MaxStream + time.Minute)
-	slot, taken, err := s.Shared.Enter(ctx, holderOf(c.Principal).Organization, s.KeyChats, until)
-	switch {
-	case err != nil:
-		s.Log.Warn("the streams of an organization cannot be counted", "request_id", c.id, "error", err.Error())
-	case !taken:
-		n := int64(s.KeyChats)
-		return exceeded(streamsShared, "", &share.Refusal{Scope: share.Organization, Max: n, Used: n})
-	default:
-		c.sharedSlot = &slot
+	until, who := s.Host.Now().Add(s.MaxStream+time.Minute), holderOf(c.Principal)
+	for _, l := range []struct {
+		scope share.Scope
+		of    string
+		most  int
+	}{
+		{share.User, who.Organization + "/" + who.User, max(1, s.KeyChats*4/5)},
+		{share.Organization, who.Organization, s.KeyChats},
+	} {
+		number, taken, err := s.Shared.Enter(ctx, l.of, l.most, until)
+		switch {
+		case err != nil:
+			s.Log.Warn("the streams of an organization cannot be counted", "request_id", c.id, "error", err.Error())
+			return nil
+		case !taken:
+			s.leaveShared(ctx, c)
+			n := int64(l.most)
+			return exceeded(streamsShared, "", &share.Refusal{Scope: l.scope, Max: n, Used: n})
+		}
+		c.shared = append(c.shared, sharedSlot{l.of, number})
 	}
 	return nil
 }
 
-// releaseSlots releases the slots of a call, if it has any.
-func (s *Server) releaseSlots(ctx context.Context, c *Call) {
-	if c.sharedSlot != nil {
-		if err := s.Shared.Leave(ctx, holderOf(c.Principal).Organization, *c.sharedSlot); err != nil {
+func (s *Server) leaveShared(ctx context.Context, c *Call) {
+	for _, slot := range c.shared {
+		if err := s.Shared.Leave(ctx, slot.of, slot.number); err != nil {
 			s.Log.Warn("the slot of a stream is not released", "request_id", c.id, "error", err.Error())
 		}
 	}
+	c.shared = nil
+}
+
+// releaseSlots releases the slots of a call, if it has any.
+func (s *Server) releaseSlots(ctx context.Context, c *Call) {
+	s.leaveShared(ctx, c)
 	if c.slot != nil {
 		c.slot.Give()
 	}

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -254,7 +255,7 @@ func TestTheRateOfAKeyHoldsOverProcesses(t *testing.T) {
 	assert.Equal(t, http.StatusTooManyRequests, glimpse(other))
 }
 
-func TestStreamsOfAKeyAreLimitedOverProcesses(t *testing.T) {
+func TestStreamsOfAnOrganizationAreLimitedOverProcesses(t *testing.T) {
 	one, other := processes(t, `{}`, func(c *httpapi.Config) { c.KeyChats, c.MaxStream = 1, time.Minute })
 	s := httptest.NewServer(one.Server)
 	defer s.Close()
@@ -272,9 +273,55 @@ func TestStreamsOfAKeyAreLimitedOverProcesses(t *testing.T) {
 		"a place is given back")
 }
 
+// Keys of one user have four fifths of what the organization has. The rest is left to its colleagues.
+func TestStreamsOfAUserLeaveColleaguesSomeOverProcesses(t *testing.T) {
+	one, other := processes(t, `{}`, func(c *httpapi.Config) { c.KeyChats, c.MaxStream = 5, time.Minute })
+	boss, err := one.Tenants.Authenticate(t.Context(), one.Key)
+	require.NoError(t, err)
+	admin := string(tenant.Admin)
+	user := func(email string) (newKey func() httpapitest.API) {
+		u, err := one.Tenants.CreateUser(t.Context(), tenant.Platform(), boss.Organization,
+			tenant.UserEdit{Email: &email, Role: &admin})
+		require.NoError(t, err)
+		return func() httpapitest.API {
+			_, text, err := one.Tenants.CreateKey(t.Context(), tenant.Platform(), record.Of(boss.Organization),
+				tenant.NewKey{Name: "k", UserID: u.Value.ID, Level: tenant.LevelAdmin})
+			require.NoError(t, err)
+			return one.As(text)
+		}
+	}
+	greedy, colleague := user("a@example.com"), user("b@example.com")()
+	s := [2]*httptest.Server{served(t, one), served(t, other)}
+	open := func(n int, e httpapitest.API) (net.Conn, int, refusal) { return ask(t, s[n%2], e, "/x") }
+	refused := func(e httpapitest.API, why refusal) {
+		t.Helper()
+		for n := range 2 {
+			_, status, got := open(n, e)
+			assert.Equal(t, http.StatusTooManyRequests, status)
+			assert.Equal(t, why, got)
+		}
+	}
+	var first net.Conn
+	for n := range 4 {
+		c, status, why := open(n, greedy())
+		require.Equal(t, http.StatusOK, status, why)
+		first = c
+	}
+	refused(greedy(), refusal{"share_exceeded", "streams", "user", 4, 4})
+	c, status, why := open(0, colleague)
+	require.Equal(t, http.StatusOK, status, why)
+	refused(colleague, refusal{"share_exceeded", "streams", "organization", 5, 5})
+	require.NoError(t, c.Close())
+	require.NoError(t, first.Close())
+	for range 2 {
+		require.Eventually(t, func() bool { _, status, _ := open(1, colleague); return status == http.StatusOK },
+			patience, 20*time.Millisecond, "what ends or is refused keeps no place")
+	}
+}
+
 // A request keeps its function for as long as it waits, so a long wait takes a place as a stream does. One that gets
 // none is not refused: it ends.
-func TestLongWaitsOfAKeyAreLimitedOverProcesses(t *testing.T) {
+func TestLongWaitsAreLimitedOverProcesses(t *testing.T) {
 	const long = 5 * time.Second
 	var left []time.Duration
 	one, other := processes(t, `{}`, func(c *httpapi.Config) { c.KeyChats, c.MaxStream = 1, time.Minute })

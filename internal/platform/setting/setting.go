@@ -69,7 +69,7 @@ type Settings struct {
 	OrganizationStreams int `env:"ORGANIZATION_STREAMS" envDefault:"0" low:"0" high:"1000000" help:"open streams of an organization, to 1000000; 0: half of STREAMS"`
 	UserStreams         int `env:"USER_STREAMS" envDefault:"0" low:"0" high:"1000000" help:"open streams of a user, to 1000000; 0: two fifths of STREAMS"`
 	KeyStreams          int `env:"KEY_STREAMS" envDefault:"0" low:"0" high:"1000000" help:"open streams of a key, to 1000000; 0: three tenths of STREAMS"`
-	KeyChats            int `env:"KEY_CHATS" envDefault:"0" low:"0" high:"1000" help:"open streams of POST /chat, MCP, A2A and AG-UI of an organization, and waits there of more than 3 s, over all functions, to 1000; 0: no limit; on AWS only"`
+	KeyChats            int `env:"KEY_CHATS" envDefault:"0" low:"0" high:"1000" help:"open streams of POST /chat, MCP, A2A and AG-UI of an organization, and waits there of more than 3 s, over all functions, to 1000; a user has four fifths; 0: no limit; on AWS only"`
 	Connections         int `env:"CONNECTIONS" envDefault:"40000" low:"1" high:"1000000" help:"open connections of this process that have shown a key, and as many that have not, 1 to 1000000"`
 	AddressConnections  int `env:"ADDRESS_CONNECTIONS" envDefault:"10000" low:"1" high:"1000000" help:"connections of an address that have shown no key, 1 to 1000000"`
 
