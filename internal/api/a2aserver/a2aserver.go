@@ -144,8 +144,8 @@ type call struct {
 }
 
 // Call handles a request of a principal. Its error is a problem of the HTTP request itself, of kind NotFound,
-// Unauthenticated, Forbidden, Limited or Unavailable: the agent does not exist or may not be used, the key has ended
-// meanwhile, or a limit is reached. Errors that the protocol has a code for are in the reply. A stream takes its place
+// Unauthenticated, Forbidden, Limited, Unavailable or Full: the agent does not exist or may not be used, the key has
+// ended meanwhile, a limit is reached, or the disk is full. Errors that the protocol has a code for are in the reply. A stream takes its place
 // by seat, whose error is Call's, before anything is done.
 func (s *Server) Call(
 	ctx context.Context, p tenant.Principal, agent string, in Request, seat func() error,
@@ -186,7 +186,9 @@ func (s *Server) Call(
 }
 
 // ofHTTP are the kinds of problem that are the answer to the HTTP request, without a word of the protocol.
-var ofHTTP = []problem.Kind{problem.Unauthenticated, problem.Forbidden, problem.Limited, problem.Unavailable}
+var ofHTTP = []problem.Kind{
+	problem.Unauthenticated, problem.Forbidden, problem.Limited, problem.Unavailable, problem.Full,
+}
 
 // read reads a request, and notes its id for the reply, also to a request that is refused.
 func (c *call) read(body []byte) (r request, refused *fault) {

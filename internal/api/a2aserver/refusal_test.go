@@ -1,6 +1,7 @@
 package a2aserver_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -83,6 +84,11 @@ func TestARefusalOfTheServiceIsACodeInTheWordsOfTheProtocol(t *testing.T) {
 	}
 }
 
+// full is a table whose disk is full.
+type full struct{ table.Table }
+
+func (full) Commit(context.Context, string, ...table.Op) error { return &table.Error{Kind: table.Full} }
+
 func TestALimitOrAFailureOfTheStoreIsAProblemOfTheRequest(t *testing.T) {
 	w := newWorld(t)
 	run := w.task("x")
@@ -99,6 +105,10 @@ func TestALimitOrAFailureOfTheStoreIsAProblemOfTheRequest(t *testing.T) {
 	w.items.broken, w.items.err = "run/", &table.Error{Kind: table.Down, Err: errBroken}
 	_, err := w.Call(t.Context(), w.who, w.agent, sent(request("tasks/get", `{"id":"`+run+`"}`)), seated)
 	assert.True(t, problem.Is(err, "unavailable"), "%v", err)
+
+	w.items.broken, w.items.Table = "", full{w.items.Table}
+	_, err = w.Call(t.Context(), w.who, w.agent, sent(request("tasks/cancel", `{"id":"`+run+`"}`)), seated)
+	assert.True(t, problem.Is(err, "insufficient_storage"), "%v", err)
 }
 
 // Both versions are served whichever of them a client names.

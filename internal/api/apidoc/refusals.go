@@ -25,10 +25,11 @@ var refusals = []refusal{
 	{409, "Conflict", "It does not fit the state of the thing; the code says how.", "conflict"},
 	{412, "PreconditionFailed", "The resource has not the ETag of If-Match any more.", "precondition_failed"},
 	{413, "PayloadTooLarge", "The body is too large.", "payload_too_large"},
-	{429, "TooManyRequests", "A rate limit, a cap or a budget is reached; Retry-After says how long.",
+	{429, "TooManyRequests", "A rate limit, a cap, a share or a budget is used up; Retry-After says how long.",
 		"rate_limited"},
 	{500, "InternalError", "Something went wrong on the service's side.", "internal"},
 	{503, "Unavailable", "Nothing was done; try again after Retry-After.", "unavailable"},
+	{507, "InsufficientStorage", "Nothing was done: the disk has no room.", "insufficient_storage"},
 }
 
 // whatElse is how a status is described that has no response of its own.
@@ -89,6 +90,8 @@ func mayBe(o operation, status int) bool {
 		return slices.ContainsFunc(o.Parameters, func(p *huma.Param) bool { return p.Name == "If-Match" })
 	case http.StatusRequestEntityTooLarge:
 		return o.RequestBody != nil
+	case http.StatusInsufficientStorage: // what changes something stores it, if only in the audit log
+		return o.method != http.MethodGet || o.Metadata[Stores] != nil
 	}
 	return true // of every request, if only because X-Organization names what does not exist, or is no identifier
 }

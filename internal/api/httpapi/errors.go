@@ -129,7 +129,7 @@ func answerFor(log *slog.Logger, c *Call, err error) *apiError {
 	switch {
 	case errors.Is(p.Cause, context.Canceled): // its client has gone, and reads no answer; nothing of ours is broken
 		log.Info("a request was given up", "request_id", c.id)
-	case p.Cause != nil:
+	case p.Cause != nil && p.Kind != problem.Full: // of which the store notes one in a while
 		log.Error("a request failed", "request_id", c.id, "code", p.Code, "error", p.Cause)
 	}
 	return errorOf(c, statuses[p.Kind], p)

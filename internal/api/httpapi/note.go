@@ -45,23 +45,24 @@ const slowAnswer = 3 * time.Second
 const runFailed = "run_failed"
 
 // isFault reports whether an answer with this status and this code is a failure of the service. Alarms, the level WARN
-// and the status of spans go by it.
+// and the status of spans go by it. A full disk refuses as a limit does.
 func isFault(status int, code string) bool {
-	return status >= http.StatusInternalServerError && code != runFailed
+	return status >= http.StatusInternalServerError && code != runFailed && status != http.StatusInsufficientStorage
 }
 
 // routeOf is the path of a pattern.
 func routeOf(pattern string) string { return pattern[strings.IndexByte(pattern, ' ')+1:] }
 
 // levelOf is the level of a request's line. An operator needs what changed something and what was refused to one of the
-// keys. Reads that succeed are far more, and polls most of them; and what has no key, or is over its limit, can be any
-// amount: those stand in the metrics.
+// keys. Reads that succeed are far more, and polls most of them. What has no key, is over its limit, or finds a full
+// disk can be any amount. Those stand in the metrics.
 func levelOf(method string, c *Call, status int) slog.Level {
 	reads := method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 	switch {
 	case isFault(status, c.code):
 		return slog.LevelWarn
-	case c.Principal.Key == "" || status == http.StatusTooManyRequests || reads && status < http.StatusBadRequest:
+	case c.Principal.Key == "" || status == http.StatusTooManyRequests || status == http.StatusInsufficientStorage,
+		reads && status < http.StatusBadRequest:
 		return slog.LevelDebug
 	default:
 		return slog.LevelInfo

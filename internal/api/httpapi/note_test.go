@@ -26,6 +26,7 @@ import (
 	"agentplatform/internal/platform/trace"
 	"agentplatform/internal/platform/waiting"
 	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 )
 
 // seen is an API whose log and traces a test reads.
@@ -191,6 +192,30 @@ func TestAFailedRunIsNoFailureOfTheService(t *testing.T) {
 		"code= route=POST /api/v1/chat status=202":           2,
 		"code=run_failed route=POST /api/v1/chat status=500": 4,
 	}, counted(t, metrics, "http_requests_total"))
+}
+
+// full is a table whose disk is full.
+type full struct{ table.Table }
+
+func (full) Commit(context.Context, string, ...table.Op) error { return &table.Error{Kind: table.Full} }
+
+// A full disk refuses what needs bytes: that is no failure of the service, and each refusal is no line of the log. The
+// store has the operator told once.
+func TestAFullDiskIsNoFailureOfTheService(t *testing.T) {
+	failures := 0
+	s := look(t, func(c *service.Config) { c.Failed = func() { failures++ } })
+	s.Items.Table = full{s.Items.Table}
+	for _, r := range []*http.Request{
+		s.message("x"), s.request(http.MethodPost, "/api/v1/agents", `{"name":"a","model":{"provider":"demo"}}`),
+	} {
+		w, line, span := s.do(r)
+		require.Equal(t, http.StatusInsufficientStorage, w.Code, w.Body)
+		assert.Contains(t, w.Body.String(), `"code":"insufficient_storage"`)
+		assert.Nil(t, line)
+		assert.Empty(t, errorOf(span))
+		assert.Empty(t, s.log.String())
+	}
+	assert.Zero(t, failures)
 }
 
 // What is answered with 5xx for any other reason is a failure of the service.

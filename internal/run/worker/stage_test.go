@@ -166,7 +166,7 @@ func newStage(t *testing.T, notifier func(host.Host) stream.Notifier) *stage {
 	s := &stage{T: t, host: h, context: t.Context(), nudges: &nudges{make(chan string, 1000)}}
 	s.table, s.frames = &hooked{Table: memtable.New(h.Now)}, &hooked{Table: memtable.New(h.Now)}
 	s.room.Store(1 << 40)
-	s.store = record.New(s.table, &memblob.Store{}, h).WithDisk(share.Measured(s.room.Load))
+	s.store = record.New(s.table, &memblob.Store{}, h).WithDisk(share.Measured(s.room.Load), nil)
 	tenants := tenant.New(s.store, s.store.Known(), h, tenant.Defaults{
 		UserCap: 100, OrganizationCap: 100, RateLimit: 1, RateBurst: 1, ActiveLimit: 10 * time.Minute,
 	}, nil)

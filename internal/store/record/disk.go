@@ -10,11 +10,20 @@ import (
 	"agentplatform/internal/store/blob"
 )
 
-// WithDisk returns the store that takes the room for blobs from what is left of a disk.
-func (s *Store) WithDisk(disk *share.Pool) *Store {
+// WithDisk returns the store that takes the room for blobs from what is left of a disk. refused is called with the cause
+// of each refusal for want of room, of blobs and of commits.
+func (s *Store) WithDisk(disk *share.Pool, refused func(cause error)) *Store {
 	divided := *s
-	divided.disk = disk
+	divided.disk, divided.refused = disk, refused
 	return &divided
+}
+
+// full is the refusal for want of room.
+func (s *Store) full(cause error) error {
+	if s.refused != nil {
+		s.refused(cause)
+	}
+	return problem.DiskFull(cause)
 }
 
 // put stores a blob for who takes the room, as its bytes come. The errors are those of the blob store, and a problem of
@@ -24,12 +33,12 @@ func (s *Store) put(ctx context.Context, who share.Holder, key string, r io.Read
 		return s.blobs.Put(ctx, key, r, limit)
 	}
 	room := s.disk.Part(who)
-	n, err := s.blobs.Put(ctx, key, &roomy{r, room}, limit)
+	n, err := s.blobs.Put(ctx, key, &roomy{r, s, room}, limit)
 	if err != nil {
 		room.Give()
 	}
 	if errors.Is(err, blob.ErrFull) { // another program has taken the room
-		err = problem.DiskFull(err)
+		err = s.full(err)
 	}
 	return n, err
 }
@@ -38,14 +47,15 @@ func (s *Store) put(ctx context.Context, who share.Holder, key string, r io.Read
 type roomy struct {
 	io.Reader
 
-	room *share.Part
+	store *Store
+	room  *share.Part
 }
 
 func (r *roomy) Read(b []byte) (int, error) {
 	n, err := r.Reader.Read(b)
 	if n > 0 {
 		if full := r.room.Take(int64(n)); full != nil {
-			n, err = 0, problem.DiskFull(full)
+			n, err = 0, r.store.full(full)
 		}
 	}
 	if err != nil && err != io.EOF { //nolint:errorlint // as io.Copy asks

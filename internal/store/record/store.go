@@ -50,7 +50,8 @@ type Store struct {
 	// fileLimits bound the files of users and organizations.
 	fileLimits FileLimits
 	// disk divides the room for blobs; nil: there is always some.
-	disk *share.Pool
+	disk    *share.Pool
+	refused func(cause error) // see [Store.WithDisk]; it may be nil
 }
 
 // New makes a store over its two ports.

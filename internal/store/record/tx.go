@@ -112,7 +112,7 @@ func (tx *Tx) Commit(ctx context.Context) error {
 			return err
 		}
 		if failure.Kind == table.Full && !unknown {
-			return problem.DiskFull(err)
+			return s.full(err)
 		}
 		unknown = unknown || failure.Kind == table.Unknown
 		if s.host.Sleep(ctx, s.backOff(try)) != nil {

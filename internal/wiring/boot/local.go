@@ -138,6 +138,23 @@ func (l *Local) room() int64 {
 	return free - min(max(all/16, leastFloor), mostFloor)
 }
 
+// fullEvery is how often the log says that there is no room: there may be any number of refusals.
+const fullEvery = 10 * time.Minute
+
+// noteFull returns what logs refusals for want of room: the first one, and one after each fullEvery.
+func (l *Local) noteFull(h host.Host) func(cause error) {
+	var mu sync.Mutex
+	next := h.Elapsed()
+	return func(cause error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := h.Elapsed(); now >= next {
+			next = now + fullEvery
+			l.log.Error("the disk has no room for what is to be stored", "left_bytes", l.room(), "error", cause)
+		}
+	}
+}
+
 // free is how many bytes the disk has.
 func (l *Local) free() int64 {
 	free, _, err := disktable.Usage(l.Settings.DataDir)
@@ -284,7 +301,7 @@ func (l *Local) open(ctx context.Context, machine host.Host) error {
 	l.store = record.New(l.table, blobs, machine).LimitFiles(record.FileLimits{
 		User:         record.FileUse{Count: int64(s.UserFiles), Bytes: s.UserFileBytes},
 		Organization: record.FileUse{Count: int64(s.OrgFiles), Bytes: s.OrgFileBytes},
-	}).WithDisk(share.Measured(l.room))
+	}).WithDisk(share.Measured(l.room), l.noteFull(machine))
 	if s.SpreadSlots { // of no use here, but the same service
 		l.store = l.store.SpreadSlotsAbove(record.LargeCap)
 	}

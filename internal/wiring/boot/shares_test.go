@@ -1,14 +1,22 @@
 package boot
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/setting"
 	"agentplatform/internal/platform/share"
 	"agentplatform/internal/store/queue"
 	"agentplatform/internal/store/queue/localqueue"
@@ -50,4 +58,21 @@ func TestOneOrganizationLeavesSomethingToOthers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// However much is refused for want of room, the log says it once, and again after a while.
+func TestAFullDiskIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		l := &Local{log: slog.New(slog.NewTextHandler(&log, nil)), Settings: setting.Settings{DataDir: t.TempDir()}}
+		note := l.noteFull(host.System())
+		for want := range 3 {
+			for range 100 {
+				note(errors.New("no room"))
+			}
+			assert.Equal(t, want+1, strings.Count(log.String(), "level=ERROR"))
+			time.Sleep(fullEvery) // of the test's clock
+		}
+		assert.Contains(t, log.String(), "left_bytes=")
+	})
 }

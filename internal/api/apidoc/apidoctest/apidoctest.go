@@ -4,6 +4,7 @@ package apidoctest
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -84,6 +85,9 @@ func (d *Document) Answer(method string, asked *url.URL, status int, header http
 	if len(body) > maxBody {
 		return nil
 	}
+	if err := refusalFits(body); err != nil {
+		return say("%w", err)
+	}
 	place += "/content/" + escaped(listed) + "/schema"
 	for _, one := range values(kind, body) {
 		if err := d.fits(place, one); err != nil {
@@ -126,7 +130,24 @@ func headersFit(response map[string]any, header http.Header) error {
 }
 
 // alwaysThere are the shared headers that each response has that refers to them.
-var alwaysThere = map[string]bool{"#/components/headers/ETag": true, "#/components/headers/RequestID": true}
+var alwaysThere = map[string]bool{
+	"#/components/headers/ETag": true, "#/components/headers/RequestID": true, "#/components/headers/RetryAfter": true,
+}
+
+// refusalFits says whether the refusal of a share says what is used up.
+func refusalFits(body []byte) error {
+	var refusal map[string]any
+	if json.Unmarshal(body, &refusal) != nil ||
+		refusal["code"] != "share_exceeded" && refusal["code"] != "paused_runs_limit" {
+		return nil
+	}
+	for _, name := range []string{"limit", "scope", "max", "used", "retry_after"} {
+		if refusal[name] == nil {
+			return fmt.Errorf("%s is not there", name)
+		}
+	}
+	return nil
+}
 
 // values are those that a body has: one, or those of a stream's events or lines.
 func values(kind string, body []byte) (list [][]byte) {

@@ -34,7 +34,7 @@ func (h *handlers) agentRoutes() {
 	managers := r
 	managers.Read = tenant.LevelManage
 	httpapi.Route(managers, "GET /agents/{id}/export", "export-agent",
-		"The agent and its toolkits as one document, without credentials", h.exportAgent)
+		"The agent and its toolkits as one document, without credentials", h.exportAgent, httpapi.Stores)
 	httpapi.Route(r, "POST /agents/import", "import-agent",
 		"Create an agent from an exported document", h.importAgent, httpapi.Created)
 	httpapi.Route(r, "GET /models", "list-models", "What this deployment can reach", h.listModels)

@@ -18,11 +18,13 @@ import (
 // says.
 func (h *handlers) analyticsRoutes() {
 	r := httpapi.Routes{Server: h.Server, Tag: "analytics", Read: tenant.LevelAdmin}
-	httpapi.Route(r, "GET /analytics/summary", "analytics-summary", "What a span of time adds up to", h.summary)
+	httpapi.Route(r, "GET /analytics/summary", "analytics-summary", "What a span of time adds up to", h.summary,
+		httpapi.Stores)
 	httpapi.Route(r, "GET /analytics/timeseries", "analytics-timeseries",
-		"A metric over time, each interval of the range", h.timeseries)
+		"A metric over time, each interval of the range", h.timeseries, httpapi.Stores)
 	r.Read = tenant.LevelRead
-	httpapi.Route(r, "GET /analytics/me", "analytics-me", "What the key's own user used in a span of time", h.mine)
+	httpapi.Route(r, "GET /analytics/me", "analytics-me", "What the key's own user used in a span of time", h.mine,
+		httpapi.Stores)
 }
 
 // Span is the query of a range of time.

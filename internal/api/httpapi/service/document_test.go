@@ -1,7 +1,11 @@
 package service_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +18,7 @@ import (
 	"agentplatform/internal/api/apidoc"
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/api/httpapi/httpapitest"
+	"agentplatform/internal/store/table"
 )
 
 // described is the OpenAPI document as these tests read it.
@@ -113,6 +118,9 @@ func TestTheDocumentListsRefusals(t *testing.T) {
 		if changes.MatchString(name) && !slices.Contains([]string{"search", "mcp", "a2a"}, o.OperationID) {
 			want = append(want, "409")
 		}
+		if changes.MatchString(name) {
+			want = append(want, "507")
+		}
 		if o.RequestBody != nil {
 			want = append(want, "413")
 		}
@@ -144,6 +152,49 @@ func TestTheDocumentListsRefusals(t *testing.T) {
 	for _, name := range []string{"TooManyRequests", "Unavailable"} {
 		assert.Contains(t, d.Components.Responses[name]["headers"], "Retry-After")
 	}
+}
+
+// fullDisk is a table that takes nothing more.
+type fullDisk struct{ table.Table }
+
+func (fullDisk) Commit(context.Context, string, ...table.Op) error {
+	return &table.Error{Kind: table.Full}
+}
+
+// Whatever is asked for while the disk is full, the document has the answer: Do holds each against it.
+func TestAFullDiskIsAnsweredAsTheDocumentSays(t *testing.T) {
+	e, d := httpapitest.New(t), read(t)
+	run := e.Begin(t).RunID
+	e.Items.Table = fullDisk{e.Items.Table}
+	fill := strings.NewReplacer("{run_id}", run, "{response_id}", "resp_"+run, "{agent_id}", e.Agent,
+		"/agents/{id}", "/agents/"+e.Agent, "{id}", strings.Repeat("0", 24), "{chat_id}", "c", "{name}", "x",
+		"{user_id}", strings.Repeat("0", 24), "{document_id}", strings.Repeat("0", 24))
+	full := 0
+	d.each(func(name string, o describedOperation) {
+		method, path, _ := strings.Cut(name, " ")
+		body, kind := []byte("{}"), "application/json"
+		if o.RequestBody != nil {
+			if example := o.RequestBody.Content[kind].Example; example != nil {
+				var err error
+				body, err = json.Marshal(example)
+				require.NoError(t, err)
+			} else if o.RequestBody.Content["multipart/form-data"].Schema != nil {
+				kind, body = e.Form("message", "x", "wait", "false", "file", "x")
+			}
+		}
+		r := httptest.NewRequest(method, httpapi.Base+fill.Replace(path), bytes.NewReader(body))
+		r.Header.Set("Content-Type", kind)
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		if method == http.MethodGet && strings.HasSuffix(path, "/stream") {
+			return // it would follow the run
+		}
+		w := e.Do(r)
+		assert.NotEqual(t, http.StatusInternalServerError, w.Code, "%s: %s", name, w.Body)
+		if w.Code == http.StatusInsufficientStorage {
+			full++
+		}
+	})
+	assert.Greater(t, full, 20, "so many reach the disk")
 }
 
 func TestTheDocumentsNamesAreIdentifiers(t *testing.T) {
