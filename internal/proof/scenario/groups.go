@@ -136,6 +136,8 @@ func groupScenarios() []Story {
 			delivery := x.get("/webhooks/deliveries?run_id="+pushed).is(200).text("deliveries", 0, "delivery_id")
 			logged("redeliver", "delivery", delivery,
 				y.post("/webhooks/deliveries/"+delivery+"/redeliver", object{"force": true}))
+			file := y.post("/files", object{"name": "a.txt"}).is(201).text("file_id")
+			logged("delete-file", "file", file, y.delete("/files/"+file))
 			logged("export-agent", "agent", x.Agent, y.get("/agents/"+x.Agent+"/export"))
 			builtin := x.get("/toolkits").is(200).text("toolkits", 0, "toolkit_id")
 			logged("try-tool", "toolkit", builtin,

@@ -247,7 +247,7 @@ func (s *Files) Delete(ctx context.Context, scope record.Scope, id string, may f
 		return err
 	}
 	held := 0
-	err = s.Store.RemoveFile(ctx, id, func(f record.File) bool {
+	err = s.Store.DeleteFile(ctx, id, func(f record.File) bool {
 		if held = f.Holds; held == 0 && f.Due.IsZero() { // it is of a version that did not count who has it
 			held = 1
 		}

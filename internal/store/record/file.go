@@ -356,8 +356,20 @@ const removalTime = 30 * time.Second
 // makes the file unreadable, then deletes the bytes, then the description, so an interrupted deletion can be repeated.
 // A file that does not exist is no error; the errors are those of [Change] and of the blob store.
 func (s *Store) RemoveFile(ctx context.Context, id string, wanted func(File) bool) error {
-	e, err := Change(ctx, s, System(), id, 0, func(f *File, _ *Tx) error {
-		if !f.Removed && wanted(*f) {
+	return s.removeFile(ctx, id, func(f File, _ *Tx) bool { return wanted(f) })
+}
+
+// DeleteFile is [Store.RemoveFile] on somebody's behalf, with an entry of the audit log.
+func (s *Store) DeleteFile(ctx context.Context, id string, wanted func(File) bool) error {
+	return s.removeFile(ctx, id, func(f File, tx *Tx) bool {
+		tx.AuditDeed(ctx, f.Organization, "file", f.ID)
+		return wanted(f)
+	})
+}
+
+func (s *Store) removeFile(ctx context.Context, id string, wanted func(File, *Tx) bool) error {
+	e, err := Change(ctx, s, System(), id, 0, func(f *File, tx *Tx) error {
+		if !f.Removed && wanted(*f, tx) {
 			return errWanted
 		}
 		*f = f.tombstone(s.host.Now().Add(removalTime))

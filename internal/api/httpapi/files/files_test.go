@@ -63,6 +63,23 @@ func TestAFileIsSentAndReadDirectly(t *testing.T) {
 	assert.Contains(t, do(e, "GET", "/files/"+made.FileID, "application/json", "").Body.String(), `"uploaded":true`)
 }
 
+// Who deletes a file stands in the audit log. What the service deletes by itself does not.
+func TestADeletedFileIsInTheAuditLog(t *testing.T) {
+	e := httpapitest.New(t)
+	var made struct {
+		FileID string `json:"file_id"`
+	}
+	w := e.Send("POST", "/files", `{"name":"a.txt"}`)
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &made))
+	require.Equal(t, http.StatusNoContent, e.Send("DELETE", "/files/"+made.FileID, "").Code)
+	log := e.Send("GET", "/audit-log?kind=file", "").Body.String()
+	assert.Contains(t, log, `"operation":"delete-file"`)
+	assert.Contains(t, log, `"id":"`+made.FileID+`"`)
+	kind, form := e.Form("message", "x", "files", "x", "chat_id", "a b") // refused, with its file
+	require.Equal(t, http.StatusBadRequest, e.Post("/chat", kind, form).Code)
+	assert.Equal(t, log, e.Send("GET", "/audit-log?kind=file", "").Body.String())
+}
+
 func TestWhatIsNoFileIsRefused(t *testing.T) {
 	e := httpapitest.New(t)
 	for _, body := range []string{

@@ -31,7 +31,7 @@ type auditView struct {
 }
 
 type auditSubject struct {
-	Kind string `json:"kind" enum:"agent,toolkit,user,group,api_key,organization,knowledge_base,document,run,chat,delivery"`
+	Kind string `json:"kind" enum:"agent,toolkit,user,group,api_key,organization,knowledge_base,document,file,run,chat,delivery"`
 	ID   string `json:"id"`
 }
 
@@ -46,7 +46,7 @@ type AuditQuery struct {
 	UserID    httpapi.ID `query:"user_id" doc:"who did it"`
 	APIKeyID  httpapi.ID `query:"api_key_id" doc:"with which key"`
 	Operation string     `query:"operation" maxLength:"100" doc:"its operationId in this document, as words: create-agent is createAgent"`
-	Kind      string     `query:"kind" enum:"agent,toolkit,user,group,api_key,organization,knowledge_base,document,run,chat,delivery" doc:"of the subject"`
+	Kind      string     `query:"kind" enum:"agent,toolkit,user,group,api_key,organization,knowledge_base,document,file,run,chat,delivery" doc:"of the subject"`
 	SubjectID string     `query:"subject_id" maxLength:"128"`
 	From      time.Time  `query:"from"`
 	To        time.Time  `query:"to" doc:"before this"`

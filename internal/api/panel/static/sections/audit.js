@@ -12,13 +12,13 @@ export function Audit() {
   return html`<${Page} title="Audit log"><${Needs} level="admin" to="Reading the audit log"><${Log} /></${Needs}></${Page}>`
 }
 
-const kinds = ['agent', 'toolkit', 'user', 'group', 'api_key', 'organization', 'knowledge_base', 'document', 'run', 'chat', 'delivery']
+const kinds = ['agent', 'toolkit', 'user', 'group', 'api_key', 'organization', 'knowledge_base', 'document', 'file', 'run', 'chat', 'delivery']
 
 /** @type {Record<string, string>} */
 const sections = { agent: 'agents', toolkit: 'toolkits', user: 'users', group: 'groups', api_key: 'api-keys', knowledge_base: 'knowledge', run: 'runs', chat: 'chat', delivery: 'webhooks' }
 
 /** @param {{kind: string, id: string}} subject */
-const placeOf = ({ kind, id }) => (kind === 'organization' ? to(['settings']) : kind === 'document' ? to(['find', id]) : to([sections[kind], id]))
+const placeOf = ({ kind, id }) => (kind === 'organization' ? to(['settings']) : kind === 'document' ? to(['find', id]) : sections[kind] && to([sections[kind], id]))
 
 function Log() {
   const query = Object.fromEntries(place.value.query)
