@@ -32,6 +32,7 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 			}
 		}
 	}
+	removed := func(r *Run) { r.CancelRequested, r.CancelReason, r.Callback = true, "deleted", false }
 	startBy, free := now.Add(time.Hour), Slots{"3", "4"}
 	requeued := func(r *Run) {
 		r.Status, r.Transition, r.Slots, r.QueuedAt, r.StartBy = Queued, 2, free, now, startBy
@@ -163,11 +164,20 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 		},
 		"a removal": {
 			Queued, func(r *Run) { r.Parked = []string{"p"} }, Remove{},
-			[]change{ended(Cancelled), func(r *Run) { r.CancelReason, r.Parked = "deleted", nil }},
+			[]change{ended(Cancelled), removed, func(r *Run) { r.Deleted, r.Parked = true, nil }},
 		},
 		"a removal in its chat": {
 			Queued, func(r *Run) { r.Parked = []string{"p"} }, Remove{KeepParked: true},
-			[]change{ended(Cancelled), func(r *Run) { r.CancelReason = "deleted" }},
+			[]change{ended(Cancelled), removed},
+		},
+		"a removal of a run with a worker": {
+			Running, func(r *Run) { r.Parked = []string{"p"} }, Remove{},
+			[]change{removed, func(r *Run) { r.Deleted = true }},
+		},
+		"the end of a removed run": {
+			Running, func(r *Run) { r.Deleted, r.CancelRequested, r.Parked = true, true, []string{"p"} },
+			Fail{Work: work},
+			[]change{reported, ended(Cancelled), func(r *Run) { r.Parked = nil }},
 		},
 		"the last of the crashes": {Running, func(r *Run) { r.Crashes = MaxCrashes - 1 }, Crash{work},
 			[]change{reported, ended(Failed), func(r *Run) {

@@ -360,6 +360,9 @@ func (e Cancel) apply(o *Outcome, now time.Time) error {
 type Park struct{ ID string }
 
 func (e Park) apply(o *Outcome, _ time.Time) error {
+	if o.After.Deleted {
+		return o.refuse(Ended)
+	}
 	if len(o.After.Parked) >= MaxParked {
 		return o.refuse(ParkedFull)
 	}
@@ -405,17 +408,21 @@ func (e Postpone) apply(o *Outcome, _ time.Time) error {
 	return nil
 }
 
-// Remove ends a run whose chat, user or organization is deleted. No webhook is sent, and the parked messages are
-// dropped unless KeepParked says that the chat stays.
-type Remove struct{ KeepParked bool }
+// Remove ends a run whose chat, user or organization is deleted: at the same moment as [Cancel] does, so that what a
+// call under way uses is counted. No webhook is sent. The parked messages are dropped, and the chat is lost, unless
+// KeepParked says that the chat stays.
+type Remove struct {
+	KeepParked bool
+	ProcessID  string
+}
 
 func (e Remove) apply(o *Outcome, now time.Time) error {
-	if !e.KeepParked {
-		o.After.Parked = nil
+	r := &o.After
+	r.CancelRequested, r.CancelReason, r.Callback = true, "deleted", false
+	r.Deleted = r.Deleted || !e.KeepParked
+	if r.Status != Running || r.Lease.Lapsed(now, e.ProcessID) {
+		o.enter(Cancelled, now)
 	}
-	o.After.CancelReason = "deleted"
-	o.enter(Cancelled, now)
-	o.Announce = false
 	return nil
 }
 

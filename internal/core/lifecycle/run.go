@@ -107,6 +107,7 @@ type Run struct {
 
 	CancelRequested bool   `json:"cancel_requested,omitzero"`
 	CancelReason    string `json:"cancel_reason,omitzero"`
+	Deleted         bool   `json:"deleted,omitzero"` // with its chat; its worker may not have ended it yet
 	Error           string `json:"error,omitzero"`
 	// Refused is set where the model's provider refused the content of the message: no later turn is shown it.
 	Refused bool `json:"refused,omitzero"`

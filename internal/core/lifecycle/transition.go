@@ -52,7 +52,8 @@ func Transitions() []Transition {
 		{"park", Park{}, active, active, "a message waits for the run's end"},
 		{"withdraw", Withdraw{}, active, active, "a parked message is taken back"},
 		{"postpone", Postpone{}, active, active, "the sweeper will look again later; a start deadline may move"},
-		{"remove", Remove{}, active, []Status{Cancelled}, "the chat, its user or its organisation is deleted"},
+		{"remove", Remove{}, active, []Status{Cancelled, Running},
+			"as a cancel: the chat, its user or its organisation is deleted"},
 	}
 }
 
@@ -189,6 +190,9 @@ func (o *Outcome) settle(now time.Time) {
 	r.FinishedAt, r.Due, r.Crashes = now, time.Time{}, 0
 	r.Slots = Slots{}
 	r.count()
+	if r.Deleted {
+		r.Parked = nil
+	}
 	if len(r.Parked) > 0 {
 		o.Promote, o.Nudge = r.Parked[0], true
 	}

@@ -484,10 +484,12 @@ func (c *checker) standing() {
 			continue
 		}
 		chat := r.Organization + "/" + r.Chat
-		if other, busy := active[chat]; busy {
+		if other, busy := active[chat]; busy && !r.Deleted {
 			c.violated(1, "chat %s has the active runs %s and %s", chat, other, id)
 		}
-		active[chat] = id
+		if !r.Deleted {
+			active[chat] = id
+		}
 		if held[id]["user"] != 1 || held[id]["org"] != 1 {
 			c.violated(4, "run %s is %s and holds %v", id, r.Status, held[id])
 		}

@@ -106,7 +106,7 @@ func (c *checker) counted(before, r record.Run) {
 			charged, n.reported, n.lost)
 	}
 	left := before.Status == lifecycle.Running && (r.Status != lifecycle.Running || r.Hops > before.Hops)
-	others := r.CancelReason == "deleted" || n.broken || !before.Lease.Until.After(c.world.now.Add(c.world.skew))
+	others := n.broken || !before.Lease.Until.After(c.world.now.Add(c.world.skew))
 	if p := c.holders[r.ID()]; p != nil && p.dead { // on a laptop, the next process does not wait for the lease
 		others = true
 	}

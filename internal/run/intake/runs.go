@@ -275,6 +275,8 @@ func (in *Intake) deleteChat(ctx context.Context, who tenant.Principal, chat rec
 			return "", err
 		}
 	}
-	_, err = in.Executor.Apply(ctx, e, tx, transition.Change{Event: lifecycle.Remove{}, Chat: (*lifecycle.Chat).Delete})
+	_, err = in.Executor.Apply(ctx, e, tx, transition.Change{
+		Event: lifecycle.Remove{ProcessID: in.Executor.ProcessID}, Chat: (*lifecycle.Chat).Delete,
+	})
 	return job, err
 }

@@ -368,3 +368,37 @@ func (s stuck) DeleteAll(ctx context.Context, below string) error {
 	}
 	return s.Store.DeleteAll(ctx, below)
 }
+
+// A run of a deleted chat, or of a deleted user, stays until its worker has ended it: the tokens of its call under way
+// are counted.
+func TestARemovalWaitsForTheWorkerOfARun(t *testing.T) {
+	for _, what := range []string{"a chat", "a user", "an organization"} {
+		e := newEstate(t)
+		run := e.ours.a.run
+		_, err := e.shell.Do(t.Context(), record.System(), run, func(record.Run, *record.Tx) (transition.Change, error) {
+			return transition.Change{Event: lifecycle.Claim{Holder: "w", Until: e.Now().Add(time.Hour)}}, nil
+		})
+		require.NoError(t, err)
+		_, err = removals[what].begin(e)
+		require.NoError(t, err)
+		e.all()
+		going, err := e.store.Run(t.Context(), record.System(), run)
+		require.NoError(t, err, what)
+		require.Equal(t, []any{lifecycle.Running, true}, []any{going.Value.Status, going.Value.CancelRequested}, what)
+		used := lifecycle.Work{Attempt: 1, Usage: lifecycle.Usage{InputTokens: 7}}
+		_, err = e.shell.Do(t.Context(), record.System(), run, func(record.Run, *record.Tx) (transition.Change, error) {
+			return transition.Change{Event: lifecycle.Fail{Work: used}}, nil
+		})
+		require.NoError(t, err, what)
+		tokens := int64(0)
+		for entry, err := range e.store.Through(t.Context(), record.Of(going.Value.Organization),
+			e.Now().Add(-time.Hour), e.Now().Add(time.Hour)) {
+			require.NoError(t, err)
+			tokens += entry.InputTokens
+		}
+		assert.EqualValues(t, 7, tokens, what)
+		e.all()
+		_, err = e.store.Run(t.Context(), record.System(), run)
+		assert.True(t, problem.Is(err, "not_found"), "%s: %v", what, err)
+	}
+}

@@ -85,6 +85,9 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 		return 0, nil // the kind of a newer version, which will handle it
 	}
 	wait, err := do(ctx, &e.Value)
+	if errors.Is(err, errRunning) {
+		wait, err = ending, nil
+	}
 	if err != nil {
 		return 0, transition.IgnoreRace(err) // the due time is unchanged: the sweeper comes back
 	}
@@ -197,7 +200,16 @@ func walk[T any](page record.Page[T], err error, do func(T) error) (next string,
 	return page.Next, nil
 }
 
+// errRunning says that a worker has not ended a run yet.
+var errRunning = errors.New("removal: a run has not ended")
+
+// ending is the wait while a run has not ended.
+const ending = 2 * time.Second
+
 func (r *Remover) erase(ctx context.Context, e record.RunEntity, keepLinks bool) error {
+	if e.Value.Status.Active() {
+		return errRunning
+	}
 	if err := r.Store.EraseDeliveries(ctx, e.Value.ID()); err != nil {
 		return err
 	}
@@ -237,9 +249,6 @@ func (r *Remover) chat(ctx context.Context, j *record.Job) (wait time.Duration, 
 	return r.pass(j, func(after string) (string, error) {
 		page, err := r.Store.RunsOfChat(ctx, record.System(), buried, after, pageSize)
 		return walk(page, err, func(e record.RunEntity) error {
-			if e.Value.Status.Active() {
-				return nil // of a new chat with this id; its other epoch keeps it out of this listing
-			}
 			return r.erase(ctx, e, false)
 		})
 	})
@@ -324,7 +333,7 @@ func (r *Remover) stopUser(ctx context.Context, organization, user string) error
 
 func (r *Remover) end(ctx context.Context, id string, keepParked bool) error {
 	_, err := r.Executor.Do(ctx, record.System(), id, func(record.Run, *record.Tx) (transition.Change, error) {
-		return transition.Change{Event: lifecycle.Remove{KeepParked: keepParked}}, nil
+		return transition.Change{Event: lifecycle.Remove{KeepParked: keepParked, ProcessID: r.Executor.ProcessID}}, nil
 	})
 	if problem.Is(err, "not_found") {
 		return nil

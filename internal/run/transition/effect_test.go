@@ -13,6 +13,7 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/proof/invariant"
 	"agentplatform/internal/run/transition"
 	"agentplatform/internal/store/record"
@@ -245,7 +246,7 @@ var logged = map[lifecycle.Status]string{
 func TestEachStatusIsLogged(t *testing.T) {
 	ends := map[lifecycle.Status]lifecycle.Event{
 		lifecycle.Completed: lifecycle.Complete{Work: work}, lifecycle.Failed: lifecycle.Fail{Work: work},
-		lifecycle.TimedOut: lifecycle.TimeOut{Work: work}, lifecycle.Cancelled: lifecycle.Remove{},
+		lifecycle.TimedOut: lifecycle.TimeOut{Work: work}, lifecycle.Cancelled: lifecycle.Remove{ProcessID: "other"},
 	}
 	for _, status := range lifecycle.Statuses() {
 		w := newWorld(t)
@@ -365,4 +366,39 @@ func (w *world) look(audit *invariant.Audit) (err error) {
 		}
 	})
 	return err
+}
+
+// A chat is deleted while a worker has its run: the chat is free, and the worker ends the run with all tokens. No
+// webhook is sent, and what was parked is dropped.
+func TestADeletedRunIsEndedByItsWorker(t *testing.T) {
+	w := newWorld(t)
+	run := w.fiveBudgets()
+	e := w.entity(run)
+	e.Value.Callback = true
+	tx := w.Store.Begin("callback")
+	tx.PutRun(e)
+	require.NoError(t, tx.Commit(t.Context()))
+	parked := w.park("u", run)
+	w.claim(run)
+	deletes := transition.Change{Event: lifecycle.Remove{}, Chat: (*lifecycle.Chat).Delete}
+	for range 2 { // a user, too, is deleted
+		going := w.do(run, plainly(deletes))
+		assert.Equal(t, []any{lifecycle.Running, true}, []any{going.Status, going.CancelRequested})
+		deletes = transition.Change{Event: lifecycle.Remove{KeepParked: true}}
+	}
+	assert.Equal(t, []any{true, ""}, []any{w.chat(e.Value).Value.Deleted, w.chat(e.Value).Value.ActiveRun})
+	_, err := w.Store.LiveRun(t.Context(), record.System(), run)
+	assert.True(t, problem.Is(err, "not_found"), "%v", err)
+	_, err = w.Do(t.Context(), record.System(), run, plainly(transition.Change{Event: lifecycle.Park{ID: "late"}}))
+	require.ErrorIs(t, err, lifecycle.ErrRefused)
+	ended := w.do(run, plainly(transition.Change{Event: lifecycle.Fail{Work: using(1, 20, 9)}}))
+	assert.Equal(t, []any{lifecycle.Cancelled, []string{parked}}, []any{ended.Status, ended.Dropped})
+	w.counted(run, 29, "the end")
+	assert.Equal(t, []any{true, ""}, []any{w.chat(e.Value).Value.Deleted, w.chat(e.Value).Value.ActiveRun})
+	_, pushed, err := w.Store.DeliveryAt(t.Context(), run, ended.Transition)
+	require.NoError(t, err)
+	assert.False(t, pushed)
+	ids, err := w.Store.ActiveRuns(t.Context(), "o")
+	require.NoError(t, err)
+	assert.Empty(t, ids)
 }

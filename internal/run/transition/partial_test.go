@@ -127,8 +127,10 @@ func TestNoTextIsLeftByOtherEnds(t *testing.T) {
 	}{
 		"it failed":       {"text", func(w lifecycle.Work) lifecycle.Event { return lifecycle.Fail{Work: w} }},
 		"its time was up": {"text", func(w lifecycle.Work) lifecycle.Event { return lifecycle.TimeOut{Work: w} }},
-		"it was deleted":  {"text", func(lifecycle.Work) lifecycle.Event { return lifecycle.Remove{} }},
-		"it had no text":  {"", func(lifecycle.Work) lifecycle.Event { return lifecycle.Cancel{ProcessID: "other"} }},
+		"it was deleted": {"text", func(lifecycle.Work) lifecycle.Event {
+			return lifecycle.Remove{ProcessID: "other"}
+		}},
+		"it had no text": {"", func(lifecycle.Work) lifecycle.Event { return lifecycle.Cancel{ProcessID: "other"} }},
 	} {
 		w := newWorld(t)
 		run := w.accept("u")

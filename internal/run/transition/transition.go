@@ -246,7 +246,7 @@ func (x *Executor) apply(
 	}
 	trace.Join(ctx, o.After.ID())
 	x.follow(ctx, lifecycle.NameOf(c.Event), o, promoted)
-	x.notify(written, c.Chat == nil) // a deleted chat has no runs for those who wait
+	x.notify(written, c.Chat == nil && !o.After.Deleted) // a deleted chat has no runs for those who wait
 	return written, nil
 }
 
@@ -307,7 +307,7 @@ type texts struct {
 func (x *Executor) partial(
 	ctx context.Context, r record.Run, journalled int, c Change, known *texts,
 ) (*events.Partial, error) {
-	if _, deleted := c.Event.(lifecycle.Remove); deleted || r.Status != lifecycle.Cancelled || r.Steps == 0 {
+	if r.Deleted || r.Status != lifecycle.Cancelled || r.Steps == 0 {
 		return nil, nil
 	}
 	if !known.read || known.of != journalled {
@@ -391,7 +391,11 @@ func (x *Executor) leaveChat(
 	if err != nil {
 		return nil, err
 	}
-	if !found || chat.Value.ActiveRun != o.Before.ID() {
+	lost := !found || chat.Value.ActiveRun != o.Before.ID()
+	if lost && o.Before.Deleted {
+		return nil, nil // its deletion has freed it
+	}
+	if lost {
 		return nil, fmt.Errorf("%w: run %s does not hold its chat", record.ErrConflict, o.Before.ID())
 	}
 	now := x.Host.Now()

@@ -91,6 +91,21 @@ func TestACallThatIsCutShortIsCountedOnce(t *testing.T) {
 			lifecycle.Usage{InputTokens: 100 + 7, OutputTokens: 10 + 3, ModelCalls: 2, ToolCalls: 1},
 			"Let me look. \n\nThe answer", 3,
 		},
+		"its chat is deleted": {
+			func(s *stage) talk { return then(firstStep, s.stuck("The answer", 1000, 100)) },
+			func(s *stage, run string) {
+				_, err := s.intake.DeleteChat(s.Context(), s.who, s.run(run).Chat)
+				require.NoError(s, err)
+			}, false, lifecycle.Cancelled,
+			lifecycle.Usage{InputTokens: 1100, OutputTokens: 110, ModelCalls: 2, ToolCalls: 1}, "", 3,
+		},
+		"its user is deleted": {
+			func(s *stage) talk { return then(firstStep, s.stuck("The answer", 1000, 100)) },
+			func(s *stage, run string) { s.transition(run, lifecycle.Remove{KeepParked: true}) }, false,
+			lifecycle.Cancelled,
+			lifecycle.Usage{InputTokens: 1100, OutputTokens: 110, ModelCalls: 2, ToolCalls: 1},
+			"Let me look. \n\nThe answer", 3,
+		},
 		"its time is up": {
 			func(s *stage) talk { return then(firstStep, s.stuck("The answer", 1000, 100)) },
 			func(*stage, string) {}, false, lifecycle.TimedOut,

@@ -27,9 +27,22 @@ func takeovers() map[string]func(s *stage, run string) {
 			s.transition(run, lifecycle.Renew{Work: lifecycle.Work{Attempt: 1, Until: s.host.Now()}})
 			s.transition(run, lifecycle.Claim{Holder: "another", Until: s.host.Now().Add(time.Hour)})
 		},
-		"its end":     func(s *stage, run string) { s.transition(run, lifecycle.Remove{}) },
-		"its removal": func(s *stage, run string) { s.transition(run, lifecycle.Remove{}); s.erase(run) },
+		"its end":     theEnd,
+		"its removal": theRemoval,
 	}
+}
+
+// theEnd ends a run whose lease has lapsed, if it had one.
+func theEnd(s *stage, run string) {
+	if r := s.run(run); r.Status == lifecycle.Running {
+		s.transition(run, lifecycle.Renew{Work: lifecycle.Work{Attempt: r.Attempt, Until: s.host.Now()}})
+	}
+	s.transition(run, lifecycle.Remove{})
+}
+
+func theRemoval(s *stage, run string) {
+	theEnd(s, run)
+	s.erase(run)
 }
 
 // A running model call is cancelled when its run is lost: at the next poll, or, if polls fail, at the next renewal.

@@ -199,9 +199,9 @@ func TestWorkerLeavesARunThatAnotherChangedFirst(t *testing.T) {
 		"another worker": func(s *stage, run string) {
 			s.transition(run, lifecycle.Claim{Holder: "another", Until: s.host.Now().Add(lease)})
 		},
-		"its end":          func(s *stage, run string) { s.transition(run, lifecycle.Remove{}) },
+		"its end":          theEnd,
 		"its cancellation": func(s *stage, run string) { s.transition(run, lifecycle.Cancel{}) },
-		"its removal":      func(s *stage, run string) { s.transition(run, lifecycle.Remove{}); s.erase(run) },
+		"its removal":      theRemoval,
 	}
 	for name, act := range rivals {
 		synctest.Test(t, func(t *testing.T) {

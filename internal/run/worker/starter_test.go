@@ -186,13 +186,6 @@ func TestAWorkerStartsOnlyWhatIsStoredWithItsClaim(t *testing.T) {
 	}
 }
 
-func theEnd(s *stage, run string) { s.transition(run, lifecycle.Remove{}) }
-
-func theRemoval(s *stage, run string) {
-	s.transition(run, lifecycle.Remove{})
-	s.erase(run)
-}
-
 // A conflict gives the worker back; the next try reserves one again.
 func TestAConflictGivesTheWorkerBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

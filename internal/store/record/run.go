@@ -109,8 +109,8 @@ func (s *Store) Link(ctx context.Context, id string) (RunEntity, error) {
 // while the deletion is under way, or Forbidden.
 func (s *Store) LiveRun(ctx context.Context, scope Scope, id string) (RunEntity, error) {
 	e, err := s.Run(ctx, scope, id)
-	if err != nil || e.Value.Status.Active() {
-		return e, err // deleting a chat ends its active run in the same commit
+	if err != nil || e.Value.Status.Active() && !e.Value.Deleted {
+		return e, err
 	}
 	chat, found, err := find[lifecycle.Chat](ctx, s, chatKeyOf(e.Value.RunSpec))
 	if err != nil {

@@ -106,6 +106,8 @@ func TestRunIsSeenInItsOrganizationAndEpoch(t *testing.T) {
 	}
 	removed := ended(lifecycle.Completed)
 	removed.Removed = true
+	going := ended(lifecycle.Running)
+	going.Deleted = true
 	deleted, anew := chat, chat
 	deleted.Deleted = true
 	anew.Epoch = 1
@@ -128,6 +130,7 @@ func TestRunIsSeenInItsOrganizationAndEpoch(t *testing.T) {
 		"one whose chat was deleted": {
 			record.Of("o"), new(ended(lifecycle.Cancelled)), &deleted, "", "not_found",
 		},
+		"one at work whose chat was deleted": {record.Of("o"), &going, &deleted, "", "not_found"},
 		"one whose chat was made anew": {
 			record.Of("o"), new(ended(lifecycle.Cancelled)), &anew, "", "not_found",
 		},

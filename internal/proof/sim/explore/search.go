@@ -179,12 +179,14 @@ func (w *world) checkTable(s *state) {
 			w.violated("run %s is %s and holds %d slots", id, r.Status, held[id])
 		case !due["run/"+id]:
 			w.violated("run %s is %s and nobody will look at it", id, r.Status)
-		case active[r.Chat] != "":
+		case active[r.Chat] != "" && !r.Deleted:
 			w.violated("chat %s has the active runs %s and %s", r.Chat, active[r.Chat], id)
 		case len(r.Parked) > lifecycle.MaxParked:
 			w.violated("run %s has %d parked messages", id, len(r.Parked))
 		}
-		active[r.Chat] = id
+		if !r.Deleted {
+			active[r.Chat] = id
+		}
 	}
 	for _, c := range a.Chats {
 		if c.ActiveRun != active[c.ID] {
