@@ -166,3 +166,45 @@ func TestSearchIsCharged(t *testing.T) {
 		assert.Equal(t, int64(1), found.Paid.Tokens(), "what was used before the failure")
 	})
 }
+
+// Embeddings whose document is deleted meanwhile, or is lost to another ingester, are charged in a commit of their own.
+func TestEmbeddingsOfALostDocumentAreCharged(t *testing.T) {
+	for name, lose := range map[string]func(w *world, b catalog.KnowledgeBase, id string){
+		"deleted": func(w *world, b catalog.KnowledgeBase, id string) {
+			_, err := w.knowledge.RemoveDocument(t.Context(), w.admin, b.ID, id)
+			require.NoError(t, err)
+		},
+		"taken": func(w *world, _ catalog.KnowledgeBase, id string) {
+			_, err := record.Change(t.Context(), w.store, record.System(), id, 0,
+				func(d *catalog.Document, _ *record.Tx) error {
+					d.Ingestion.Lease.Claim = "another"
+					return nil
+				})
+			require.NoError(t, err)
+		},
+	} {
+		for _, fails := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.budgets(1000)
+				b := w.baseOf("paid")
+				id := w.add(b, "The word is swordfish.")
+				w.model.fail = func() error {
+					w.model.fail = nil
+					lose(w, b, id)
+					if fails {
+						return embedding.Fail(embedding.Retryable, "the server is away")
+					}
+					return nil
+				}
+				_, err := w.ingester.Handle(t.Context(), id)
+				require.NoError(t, err)
+				entries, tokens := w.charged()
+				require.Len(t, entries, 1, name)
+				want := map[bool]int64{false: tokensOfText, true: 1}[fails]
+				assert.Equal(t, []int64{want, want}, []int64{entries[0].InputTokens, tokens}, name)
+				assert.Equal(t, []string{w.admin.User, id}, []string{entries[0].UserID, entries[0].DocumentID}, name)
+			})
+		}
+	}
+}

@@ -109,6 +109,8 @@ type work struct {
 	// What the stages of this hold have made, so that the next need not read it again.
 	text   *document.Text
 	chunks []document.Chunk
+
+	unpaid int64 // tokens of embeddings that are not charged yet
 }
 
 // run does the stages, one after the other, while another goroutine renews the lease.
@@ -133,7 +135,7 @@ func (w *work) run(ctx context.Context) (again time.Duration, err error) {
 	wait()
 	switch {
 	case lost || errors.Is(failed, errLost):
-		return 0, nil
+		return 0, w.lost(ctx)
 	case failed != nil:
 		trace.Fail(span, string(codeOf(failed)))
 		return w.conclude(ctx, failed)
@@ -166,7 +168,6 @@ type trouble struct {
 	final   bool          // another attempt would fail in the same way
 	after   time.Duration // as the other side asked
 	cause   error
-	tokens  int64 // of embeddings that were paid all the same
 }
 
 func (t *trouble) Error() string { return fmt.Sprintf("%s: %s", t.code, t.message) }
@@ -205,9 +206,9 @@ func (w *work) conclude(ctx context.Context, failed error) (again time.Duration,
 	case t.final:
 		event = docstate.Fail{Claim: w.claim, Code: t.code, Message: t.message}
 	}
-	d, err := w.move(ctx, w.d.ID, event, w.charged(ctx, t.tokens))
+	d, err := w.move(ctx, w.d.ID, event, w.charged(ctx))
 	if errors.Is(err, errLost) {
-		return 0, nil
+		return 0, w.lost(ctx)
 	}
 	w.Log.Info("an attempt of an ingestion ended", "document_id", w.d.ID, "stage", w.d.Ingestion.Stage,
 		"status", d.Ingestion.Status, "attempts", d.Ingestion.Attempts, "why", t.code)

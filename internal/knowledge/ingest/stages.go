@@ -174,7 +174,6 @@ func (w *work) pieceOf(ctx context.Context, n int) ([]document.Chunk, error) {
 // embed asks for the vectors of the chunks, a piece at a time. What is recorded is not asked for again, and is charged
 // in the commit that records it.
 func (w *work) embed(ctx context.Context) error {
-	tokens := int64(0) // of the piece that is not recorded yet
 	for w.d.Ingestion.Done < w.d.Work.Count {
 		n := w.d.Ingestion.Done / perPiece
 		chunks, err := w.pieceOf(ctx, n)
@@ -189,9 +188,9 @@ func (w *work) embed(ctx context.Context) error {
 			return err
 		}
 		reply, err := w.Models.Embed(ctx, w.base.Embedding, embedding.ForDocument, texts)
-		tokens = reply.Tokens
+		w.unpaid = reply.Tokens
 		if err != nil {
-			return unavailable(err, tokens)
+			return unavailable(err)
 		}
 		if err := w.Store.PutPiece(ctx, w.d.Organization, w.d.Work.Vectors, n, packed(reply.Vectors)); err != nil {
 			return err
@@ -200,13 +199,26 @@ func (w *work) embed(ctx context.Context) error {
 		if done >= w.d.Work.Count {
 			break
 		}
-		if err := w.step(ctx, docstate.Renew{Claim: w.claim, Until: w.Host.Now().Add(lease), Done: done},
-			w.charged(ctx, tokens)); err != nil {
+		next := docstate.Renew{Claim: w.claim, Until: w.Host.Now().Add(lease), Done: done}
+		if err := w.pay(ctx, next); err != nil {
 			return err
 		}
 	}
-	return w.step(ctx, docstate.Advance{Claim: w.claim, To: docstate.Indexing, Total: w.d.Work.Count},
-		w.charged(ctx, tokens))
+	return w.pay(ctx, docstate.Advance{Claim: w.claim, To: docstate.Indexing, Total: w.d.Work.Count})
+}
+
+// pay makes a step, which charges what the last embeddings used. Only where it was surely not made are they left.
+func (w *work) pay(ctx context.Context, event docstate.Event) error {
+	err := w.step(ctx, event, w.charged(ctx))
+	if !errors.Is(err, errLost) {
+		w.unpaid = 0
+	}
+	return err
+}
+
+// lost charges what embeddings used for a document that was deleted meanwhile, or that another ingester has.
+func (w *work) lost(ctx context.Context) error {
+	return w.ChargeAlone(ctx, w.d.Organization, w.entry())
 }
 
 // mayEmbed fails the ingestion when a budget that its tokens count against is used up.
@@ -220,12 +232,15 @@ func (w *work) mayEmbed(ctx context.Context) error {
 }
 
 // charged adds the tokens of embeddings to the commit that records them.
-func (w *work) charged(ctx context.Context, tokens int64) func(d *catalog.Document, tx *record.Tx) error {
-	return func(d *catalog.Document, tx *record.Tx) error {
-		return w.Charge(ctx, tx, d.Organization, record.Entry{
-			Kind: record.OfIngestion, UserID: d.UserID, DocumentID: d.ID, KnowledgeBaseID: d.KnowledgeBase,
-			Model: w.base.Embedding.FullName(), InputTokens: tokens,
-		})
+func (w *work) charged(ctx context.Context) func(d *catalog.Document, tx *record.Tx) error {
+	return func(d *catalog.Document, tx *record.Tx) error { return w.Charge(ctx, tx, d.Organization, w.entry()) }
+}
+
+// entry is the ledger's entry of what the last embeddings used.
+func (w *work) entry() record.Entry {
+	return record.Entry{
+		Kind: record.OfIngestion, UserID: w.d.UserID, DocumentID: w.d.ID, KnowledgeBaseID: w.d.KnowledgeBase,
+		Model: w.base.Embedding.FullName(), InputTokens: w.unpaid,
 	}
 }
 
@@ -237,13 +252,13 @@ func embedded(title string, c document.Chunk) string {
 	return strings.Join(append(notes, c.Text), "\n")
 }
 
-// unavailable is the error of an embedding model, which used so many tokens before it.
-func unavailable(err error, tokens int64) error {
+// unavailable is the error of an embedding model.
+func unavailable(err error) error {
 	after, again := embedding.MayRetry(err)
 	return &trouble{
 		code:    docstate.EmbeddingUnavailable,
 		message: fmt.Sprintf("the embedding model could not be used: %s; reprocess the document when it can", err),
-		final:   !again, after: after, cause: err, tokens: tokens,
+		final:   !again, after: after, cause: err,
 	}
 }
 

@@ -52,8 +52,7 @@ func (k *Knowledge) Charge(ctx context.Context, tx *record.Tx, organization stri
 	return tx.Err()
 }
 
-// ChargeSearch charges what a search used to the one who asked, in a commit of its own, whether or not the context
-// ends. No tokens are no commit.
+// ChargeSearch charges what a search used to the one who asked, as [Knowledge.ChargeAlone] does.
 func (k *Knowledge) ChargeSearch(ctx context.Context, p tenant.Principal, paid record.Embeddings) error {
 	e := record.Entry{
 		Kind: record.OfSearch, UserID: p.User, APIKeyID: p.Key, InputTokens: paid.Tokens(), Embedded: paid,
@@ -64,10 +63,15 @@ func (k *Knowledge) ChargeSearch(ctx context.Context, p tenant.Principal, paid r
 	case 1:
 		e.Model, e.Embedded = paid[0].Model, nil
 	}
+	return k.ChargeAlone(ctx, p.Organization, e)
+}
+
+// ChargeAlone is [Knowledge.Charge] in a commit of its own, whether or not the context ends. No tokens are no commit.
+func (k *Knowledge) ChargeAlone(ctx context.Context, organization string, e record.Entry) error {
 	ctx = context.WithoutCancel(ctx)
 	_, err := record.DespiteConflicts(ctx, k.Store, func() (struct{}, error) {
 		tx := k.Store.Begin(k.Host.NewID())
-		err := k.Charge(ctx, tx, p.Organization, e)
+		err := k.Charge(ctx, tx, organization, e)
 		if err == nil {
 			err = tx.Commit(ctx)
 		}
