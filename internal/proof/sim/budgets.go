@@ -59,7 +59,7 @@ func (c *checker) budgets() {
 			continue
 		}
 		tokens += n
-		id, open := strings.CutPrefix(key.Sort, "open/")
+		id, open := strings.CutPrefix(key.Sort, "unsettled/")
 		if r := c.runs[id]; open && n != 0 && (r.Status != lifecycle.Running || n != r.Counting.Open) {
 			c.violated(3, "%s has %d tokens of run %s, which is %s and has noted %+v", key, n, id, r.Status, r.Counting)
 		}

@@ -96,9 +96,9 @@ type Task struct {
 	// Keep stores as a file of the run what is too large for the journal. A key always names the same content, so a
 	// repeated call stores nothing new.
 	Keep func(ctx context.Context, key string, f tool.File) (record.FileRef, error)
-	// BudgetExceeded returns which budget is exceeded, given the tokens that this run has used and are not journalled;
-	// empty for none. It may be nil.
-	BudgetExceeded func(ctx context.Context, more int64) (string, error)
+	// BudgetExceeded returns which budget is exceeded, given the tokens that this run has used, and those of them that
+	// are not journalled; empty for none. It may be nil.
+	BudgetExceeded func(ctx context.Context, used, more int64) (string, error)
 	// CheckLease is called before each call of a model or tool. It returns nil if the call may begin, or the error
 	// that ends the loop.
 	CheckLease func() error

@@ -238,10 +238,11 @@ func TestStepAndTokenLimitsAllowTheLastOne(t *testing.T) {
 				s.task.Agent.Spec.Limits.MaxTokens = &c.tokens
 			}
 			if strings.Contains(c.failure, "too many") {
-				s.task.BudgetExceeded = func(_ context.Context, tokens int64) (string, error) {
+				s.task.BudgetExceeded = func(_ context.Context, used, tokens int64) (string, error) {
 					for _, step := range s.journal {
 						tokens += step.InputTokens + step.OutputTokens
 					}
+					assert.Equal(t, tokens, used)
 					if tokens < 200 {
 						return "", nil
 					}

@@ -195,7 +195,7 @@ func TestALoopGoesOnAfterACallThatWasCutShort(t *testing.T) {
 		s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return "", errDisturbed }))
 		s.task.Steps = steps
 		s.task.Agent.Spec.Limits.MaxSteps = &three
-		s.task.BudgetExceeded = func(_ context.Context, more int64) (string, error) {
+		s.task.BudgetExceeded = func(_ context.Context, _, more int64) (string, error) {
 			assert.Zero(t, more, "what is journalled was counted")
 			return "", nil
 		}

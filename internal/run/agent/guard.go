@@ -53,11 +53,12 @@ func (s *session) overBudget(ctx context.Context, under record.Step) (string, er
 	if s.BudgetExceeded == nil {
 		return "", nil
 	}
-	more := under.InputTokens + under.OutputTokens
+	goesOn := under.InputTokens + under.OutputTokens
+	more := goesOn
 	for _, step := range s.unsaved {
 		more += step.InputTokens + step.OutputTokens
 	}
-	return s.BudgetExceeded(ctx, more)
+	return s.BudgetExceeded(ctx, s.tokens+goesOn, more)
 }
 
 // repeatedCall returns the name of a tool of the last rounds if sameRounds of them made identical calls; otherwise

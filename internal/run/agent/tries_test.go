@@ -281,7 +281,7 @@ func TestABudgetEndsACallBetweenTwoAttempts(t *testing.T) {
 	m := &script{says: slices.Repeat([]turn{breaks}, 8)}
 	s := newStage(m, nil)
 	s.Host = &ticking{Host: host.System()}
-	s.task.BudgetExceeded = func(_ context.Context, more int64) (string, error) {
+	s.task.BudgetExceeded = func(_ context.Context, _, more int64) (string, error) {
 		if more >= 250 {
 			return "all is used", nil
 		}
@@ -293,7 +293,7 @@ func TestABudgetEndsACallBetweenTwoAttempts(t *testing.T) {
 	require.Len(t, r.Last, 1)
 	assert.Equal(t, []int64{180, 120}, []int64{r.Last[0].InputTokens, r.Last[0].OutputTokens})
 
-	s.task.BudgetExceeded = func(_ context.Context, more int64) (string, error) {
+	s.task.BudgetExceeded = func(_ context.Context, _, more int64) (string, error) {
 		return strings.Repeat("all is used", int(min(more, 1))), nil
 	}
 	s.Models["m"] = &script{says: []turn{func(model.Request) (model.Reply, error) {
@@ -304,7 +304,7 @@ func TestABudgetEndsACallBetweenTwoAttempts(t *testing.T) {
 	unread := errors.New("unread")
 	s = newStage(&script{says: []turn{breaks}}, nil)
 	reads := 0
-	s.task.BudgetExceeded = func(context.Context, int64) (string, error) {
+	s.task.BudgetExceeded = func(context.Context, int64, int64) (string, error) {
 		if reads++; reads == 1 {
 			return "", nil
 		}

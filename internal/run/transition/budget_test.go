@@ -28,7 +28,7 @@ func (w *world) counted(run string, tokens int64, at string) {
 	}
 	open := 0
 	w.items.Inner.(*memtable.Table).All(func(i *table.Item) {
-		if strings.HasPrefix(i.Part, "spent/") && strings.HasPrefix(i.Sort, "open/") {
+		if strings.HasPrefix(i.Part, "spent/") && strings.HasPrefix(i.Sort, "unsettled/") {
 			open++
 		}
 	})

@@ -21,10 +21,9 @@ func (w *Worker) task(ctx context.Context, run record.Run) (t agent.Task, failur
 	if err != nil && !isGone(err) {
 		return t, "", err
 	}
-	t = agent.Task{Run: run.ID(), Agent: version, Published: published.Spec.Approval, Log: w.Log}
-	budgets := run.Counting.Budgets
-	t.BudgetExceeded = func(ctx context.Context, more int64) (string, error) {
-		return w.Store.Overspent(ctx, budgets, more)
+	t = agent.Task{
+		Run: run.ID(), Agent: version, Published: published.Spec.Approval, Log: w.Log,
+		BudgetExceeded: w.Store.Overspent(run.Counting.Budgets),
 	}
 	if t.Tools, err = w.Tools.Open(ctx, run.Organization, version.Spec.ToolkitIDs); err != nil {
 		return t, "", err

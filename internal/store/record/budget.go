@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"hash/fnv"
 	"strings"
 	"time"
 
@@ -83,28 +82,33 @@ type Spent struct {
 	Tokens int64
 
 	runs int64 // version of the item that counts runs
+	open int64 // runs with an item of their own
 }
 
 // tally is an item that counts. Runs are counted in one item, so that not one too many is accepted. The tokens of a
 // running run are in an item of its own, which only its worker writes: no two steps conflict. When the run stops
 // running, they move to one of several items, so that runs that stop at the same time seldom conflict.
+//
+// An earlier version of this program reads the first nine items of a name, which must be those that it knows.
 type tally struct {
 	N int64 `json:"n"`
 }
 
 const (
-	tallyShards = 16 // earlier versions: 8
 	runsSort    = "runs"
-	openPrefix  = "open/" // before the others: a run that ends while all are read is not missed
-	tallyPage   = 200
+	tallyShards = 8
+	openPrefix  = "unsettled/"
+	tallyPage   = 1000
 	tallyLife   = 100 * 24 * time.Hour // after the last count; longer than a month and what its runs may still take
 )
 
 func tallyKey(name, sort string) table.Key { return table.Key{Part: "spent/" + name, Sort: sort} }
 
-// Spent reads what was used under a name; zero for an unused name.
+// Spent reads what was used under a name; zero for an unused name. It reads the items of running runs first: the tokens
+// of one that stops meanwhile may count twice, but are not missed.
 func (s *Store) Spent(ctx context.Context, name string) (sum Spent, err error) {
-	for item, err := range s.items(ctx, table.Range{Part: tallyKey(name, "").Part, Limit: tallyPage}) {
+	all := table.Range{Part: tallyKey(name, "").Part, Reverse: true, Limit: tallyPage}
+	for item, err := range s.items(ctx, all) {
 		var e Entity[tally]
 		if err == nil {
 			e, err = decode[tally](item)
@@ -116,6 +120,9 @@ func (s *Store) Spent(ctx context.Context, name string) (sum Spent, err error) {
 			sum.Runs, sum.runs = e.Value.N, e.version
 		} else {
 			sum.Tokens += e.Value.N
+		}
+		if strings.HasPrefix(item.Sort, openPrefix) {
+			sum.open++
 		}
 	}
 	return sum, nil
@@ -142,24 +149,40 @@ func (s *Store) SpentOf(ctx context.Context, names ...string) ([]Spent, error) {
 	return sums, nil
 }
 
-// Overspent returns which of a run's budgets is used up by its counted tokens and some that are not counted yet, as
-// text for a human; empty for none.
-func (s *Store) Overspent(ctx context.Context, budgets []lifecycle.Budget, more int64) (string, error) {
-	for _, b := range budgets {
-		sum, err := s.Spent(ctx, b.Name)
-		if err == nil && sum.Tokens+more >= b.MaxTokens {
-			sum, err = s.Spent(ctx, b.Name) // a run that stopped meanwhile was read twice
+// unread is how many tokens a run may use before it reads a budget again of which much is left.
+const unread = 50_000
+
+// Overspent returns a function that says which of a run's budgets is used up, as text for a human; empty for none. It
+// is given the tokens that the run has used, and those of them that are not counted yet.
+//
+// A read of a budget has an item of each running run, so it costs more the more there are. While twice as much is left
+// as all of them may use unread, a run reads a budget once for so many tokens. Otherwise it reads it before each call.
+func (s *Store) Overspent(budgets []lifecycle.Budget) func(ctx context.Context, used, more int64) (string, error) {
+	again := make([]int64, len(budgets)) // the use at which each is read again
+	return func(ctx context.Context, used, more int64) (string, error) {
+		for i, b := range budgets {
+			if used < again[i] {
+				continue
+			}
+			sum, err := s.Spent(ctx, b.Name)
+			if err == nil && sum.Tokens+more >= b.MaxTokens {
+				sum, err = s.Spent(ctx, b.Name) // a run that stopped meanwhile may count twice
+			}
+			if err != nil {
+				return "", err
+			}
+			left := b.MaxTokens - sum.Tokens - more
+			if left <= 0 {
+				named := strings.Split(b.Name, "/")
+				return fmt.Sprintf("the budget of %s %s for %s is used up: %d of %d tokens",
+					named[0], named[1], named[2], b.MaxTokens-left, b.MaxTokens), nil
+			}
+			if left >= 2*unread*max(sum.open, 100) {
+				again[i] = used + unread
+			}
 		}
-		if err != nil {
-			return "", err
-		}
-		if used := sum.Tokens + more; used >= b.MaxTokens {
-			named := strings.Split(b.Name, "/")
-			return fmt.Sprintf("the budget of %s %s for %s is used up: %d of %d tokens",
-				named[0], named[1], named[2], used, b.MaxTokens), nil
-		}
+		return "", nil
 	}
-	return "", nil
 }
 
 // CountRun counts one more run, given what was read.
@@ -207,9 +230,7 @@ func (tx *Tx) spend(ctx context.Context, organization, name, id string, tokens i
 	if tx.err != nil {
 		return
 	}
-	shard := fnv.New32a()
-	_, _ = shard.Write([]byte(id))
-	key := tallyKey(name, fmt.Sprintf("tokens/%d", shard.Sum32()%tallyShards))
+	key := tallyKey(name, fmt.Sprintf("tokens/%d", int(id[len(id)-1])%tallyShards))
 	e, _, err := find[tally](ctx, tx.store, key)
 	tx.fail(err)
 	e.Value.N += tokens

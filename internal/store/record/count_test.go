@@ -166,11 +166,104 @@ func TestBudgetCountsEachRunAndTokenOnce(t *testing.T) {
 		0: "", 9: "", 10: "the budget of user u for 2026-01 is used up: 150 of 150 tokens",
 		11: "the budget of user u for 2026-01 is used up: 151 of 150 tokens",
 	} {
-		got, err := s.Overspent(t.Context(),
-			[]lifecycle.Budget{{Name: "none/n/day", MaxTokens: 100}, {Name: name, MaxTokens: 150}}, used)
+		overspent := s.Overspent([]lifecycle.Budget{{Name: "none/n/day", MaxTokens: 100}, {Name: name, MaxTokens: 150}})
+		got, err := overspent(t.Context(), used, used)
 		require.NoError(t, err)
 		assert.Equal(t, want, got)
 	}
+}
+
+// running counts the tokens of a run that goes on in a budget.
+func running(t *testing.T, s *record.Store, id, budget string, tokens int64) {
+	t.Helper()
+	run := lifecycle.Run{
+		RunSpec: lifecycle.RunSpec{RunID: id, Organization: "o"}, Status: lifecycle.Running,
+		Usage:    lifecycle.Usage{InputTokens: tokens},
+		Counting: lifecycle.Counting{Budgets: []lifecycle.Budget{{Name: budget}}},
+	}
+	ops, err := opsOf(s, "w"+id, func(tx *record.Tx) { tx.CountTokens(t.Context(), &run) })
+	require.NoError(t, err)
+	require.NoError(t, commitOps(t.Context(), s, "w"+id, ops...))
+}
+
+// While a deploy rolls, the earlier version of the program reads its items: the first nine of a name.
+func TestAnEarlierVersionReadsItsCounts(t *testing.T) {
+	h := host.System()
+	items := memtable.New(h.Now)
+	s := record.New(items, &memblob.Store{}, h)
+	most := int64(1)
+	limits := []record.Limit{{Kind: "user", ID: "u", Budget: record.Budget{Period: "month", MaxTokens: &most}}}
+	budget := limits[0].Name(h.Now())
+	op, err := opOf(s, "run", func(tx *record.Tx) { tx.CountRun("o", budget, record.Spent{}) })
+	require.NoError(t, err)
+	require.NoError(t, commitOps(t.Context(), s, "run", op))
+	for n := range 200 {
+		running(t, s, fmt.Sprint("r", n), budget, 1)
+		tx := s.Begin(fmt.Sprint("e", n))
+		tx.SpendEmbedded(t.Context(), "o", limits, 1)
+		require.NoError(t, tx.Commit(t.Context()))
+	}
+	first, err := items.Query(t.Context(), table.Range{Part: "spent/" + budget, Limit: 9})
+	require.NoError(t, err)
+	want := []string{"runs"}
+	for n := range 8 {
+		want = append(want, fmt.Sprint("tokens/", n))
+	}
+	for n, item := range first {
+		assert.Equal(t, want[n], item.Sort)
+	}
+	spent, err := s.Spent(t.Context(), budget)
+	require.NoError(t, err)
+	assert.Equal(t, []int64{1, 400}, []int64{spent.Runs, spent.Tokens})
+}
+
+// queries counts the queries of a table.
+type queries struct {
+	table.Table
+
+	n int
+}
+
+func (q *queries) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
+	q.n++
+	return q.Table.Query(ctx, r)
+}
+
+// A run of a thousand calls seldom reads a budget of which much is left, however many runs go on. It reads a budget
+// before each call when little is left.
+func TestARunSeldomReadsABudgetOfWhichMuchIsLeft(t *testing.T) {
+	h := host.System()
+	items := &queries{Table: memtable.New(h.Now)}
+	s := record.New(items, &memblob.Store{}, h)
+	const name, open, calls, call, most = "user/u/2026-01", 500, 1000, 5000, 10_000_000_000
+	for n := range open {
+		running(t, s, fmt.Sprint("r", n), name, 1000)
+	}
+	budgets := []lifecycle.Budget{{Name: name, MaxTokens: most}, {Name: "day", MaxTokens: most}}
+	overspent := s.Overspent(budgets)
+	items.n = 0
+	for n := range calls {
+		got, err := overspent(t.Context(), int64(n*call), 0)
+		require.NoError(t, err)
+		require.Empty(t, got)
+	}
+	assert.Equal(t, 2*calls*call/50_000, items.n, "each budget once for 50,000 tokens")
+
+	running(t, s, "another", name, most-open*1000-calls*call)
+	items.n = 0
+	got, err := overspent(t.Context(), 20_000_000, calls*call)
+	require.NoError(t, err)
+	assert.Equal(t, "the budget of user u for 2026-01 is used up: 10000000000 of 10000000000 tokens", got)
+	assert.Equal(t, 2, items.n, "what seems used up is read twice")
+
+	items.n = 0
+	overspent = s.Overspent([]lifecycle.Budget{{Name: "user/v/2026-01", MaxTokens: 200*50_000 - 1}})
+	for range calls {
+		got, err := overspent(t.Context(), 7, 0)
+		require.NoError(t, err)
+		require.Empty(t, got)
+	}
+	assert.Equal(t, calls, items.n, "little is left")
 }
 
 // Embeddings count in the budgets that limit tokens, in no others, and stand in the ledger among the runs.

@@ -146,24 +146,24 @@ func estateOperations() map[string]estateOperation {
 		"a look at what is spent": {ready: func(e *estate) do {
 			e.must("seed", func(tx *record.Tx) { tx.CountRun("o", "user/u/day", record.Spent{}) })
 			return func(ctx context.Context) error {
-				_, err := e.Overspent(ctx, []lifecycle.Budget{{Name: "user/u/day", MaxTokens: 9}}, 1)
+				_, err := e.Overspent([]lifecycle.Budget{{Name: "user/u/day", MaxTokens: 9}})(ctx, 1, 1)
 				return err
 			}
 		}},
 		"what a run has spent": counting(lifecycle.Completed, 0,
-			"+spent/user/u/2026-05 tokens/12", "+spent/agent/a/2026-05-05 tokens/12"),
+			"+spent/user/u/2026-05 tokens/0", "+spent/agent/a/2026-05-05 tokens/0"),
 		"what a running run has spent": counting(lifecycle.Running, 0,
-			"!~spent/user/u/2026-05 open/RUN", "!~spent/agent/a/2026-05-05 open/RUN"),
+			"!~spent/user/u/2026-05 unsettled/RUN", "!~spent/agent/a/2026-05-05 unsettled/RUN"),
 		"what a run has spent that stops": counting(lifecycle.AwaitingInput, 1,
-			"!-spent/user/u/2026-05 open/RUN", "+spent/user/u/2026-05 tokens/12",
-			"!-spent/agent/a/2026-05-05 open/RUN", "+spent/agent/a/2026-05-05 tokens/12"),
+			"!-spent/user/u/2026-05 unsettled/RUN", "+spent/user/u/2026-05 tokens/0",
+			"!-spent/agent/a/2026-05-05 unsettled/RUN", "+spent/agent/a/2026-05-05 tokens/0"),
 		"what a search has spent": reads(func(ctx context.Context, e *estate) error {
 			limit := record.Limit{Kind: "user", ID: "u", Budget: record.Budget{Period: "month", MaxTokens: new(int64)}}
 			return committed(ctx, e.Store, "6a000000000000000000000a", func(tx *record.Tx) {
 				tx.PutEmbedded(e.organization, record.Entry{Kind: record.OfSearch, InputTokens: 1})
 				tx.SpendEmbedded(ctx, e.organization, []record.Limit{limit}, 1)
 			})
-		}).writing("+ledger/ORGANIZATION/2026-05-05/1 *00000000000a", "+spent/user/u/2026-05 tokens/11"),
+		}).writing("+ledger/ORGANIZATION/2026-05-05/1 *00000000000a", "+spent/user/u/2026-05 tokens/1"),
 		"a look at a file": reads(func(ctx context.Context, e *estate) error {
 			return estateErr(e.File(ctx, e.scope(), e.plain))
 		}),

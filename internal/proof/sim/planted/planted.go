@@ -254,7 +254,7 @@ func Bugs() []Bug {
 		one("the tokens of a run stay in its own counter when it stops", recordBudget, "			tx.delete(own, table.Always())\n", ""),
 		one("budgets count in a commit before the one that uses the tokens", transitionTransition, "	tx.CountTokens(ctx, &after.Run)\n", "	earlier := x.Store.Begin(x.Host.NewID())\n	earlier.CountTokens(ctx, &after.Run)\n	if err := earlier.Commit(ctx); err != nil {\n		return err\n	}\n"),
 		one("a budget does not see what running runs have used", recordBudget, "		if item.Sort == runsSort {\n", "		if strings.HasPrefix(item.Sort, openPrefix) {\n			continue\n		}\n		if item.Sort == runsSort {\n"),
-		one("a run that has paused may use more than its budgets", workerTask, "		return w.Store.Overspent(ctx, budgets, more)\n", "		if run.Pause > 0 {\n			return \"\", nil\n		}\n		return w.Store.Overspent(ctx, budgets, more)\n"),
+		one("a run that has paused may use more than its budgets", workerTask, "	if t.Tools, err = w.Tools.Open(", "	if run.Pause > 0 {\n		t.BudgetExceeded = nil\n	}\n	if t.Tools, err = w.Tools.Open("),
 		one("budgets do not count parked messages", intakeIntake, "r.spend(ctx, tx); err != nil {\n			return transition", "r.spend(ctx, r.Store.Begin(r.runID)); err != nil {\n			return transition"),
 
 		one("what a call used that a cancel cut short is not counted", workerSettle, `return s.stopped(ctx, p.Last, cancelled)`, `return s.stopped(ctx, nil, cancelled)`),
