@@ -195,11 +195,13 @@ func knowledge(o old) {
 const document = "The word is swordfish, and the lamp is of brass."
 
 // write writes a store of this version: a finished chat, with an idempotency key, a paused one, with a parked message,
-// and a knowledge base with a document.
+// both under a budget of tokens, and a knowledge base with a document.
 func write(t *testing.T) {
 	dir := t.TempDir()
 	o, stop := open(t, dir)
 	agent := o.ask(http.MethodGet, "/agents", "", "", 200)["agents"].([]any)[0].(map[string]any)["agent_id"].(string)
+	o.ask(http.MethodPatch, "/agents/"+agent, "application/json",
+		`{"budget":{"period":"month","max_tokens":1000000}}`, 200)
 	o.chat(200, "agent_id", agent, "message", "hello", "chat_id", "done", "idempotency_key", "once")
 	run := o.chat(202, "agent_id", agent, "message", "/ask Which?", "chat_id", "paused")["run_id"].(string)
 	o.send("/runs/"+run+"/followups", map[string]any{"message": "next"}, 202)
