@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/record"
@@ -51,4 +52,23 @@ func TestBudgetsOfEmbeddings(t *testing.T) {
 	assert.Equal(t, []any{problem.Limited, "budget_exhausted", time.Minute},
 		[]any{refused.Kind, refused.Code, refused.RetryAfter})
 	assert.Contains(t, refused.Message, "the budget of user "+p.User+" for this day is used up: 5 of 5 tokens")
+}
+
+// A user who names a group twice has its budget once: its tokens would count twice.
+func TestAGroupThatIsNamedTwiceHasOneBudget(t *testing.T) {
+	w := newWorld(t)
+	p, key := w.person("a@example.com", tenant.Member, tenant.LevelRun)
+	name := "g"
+	group, err := w.CreateGroup(t.Context(), w.name, tenant.GroupEdit{
+		Name: &name, Budget: tenant.BudgetEdit(`{"period":"day","max_tokens":5}`),
+	})
+	require.NoError(t, err)
+	_, err = w.EditUser(t.Context(), tenant.Platform(), w.home, p.User, 0,
+		tenant.UserEdit{GroupIDs: &[]string{group.Value.ID, group.Value.ID}})
+	require.NoError(t, err)
+	p, err = w.Authenticate(t.Context(), key)
+	require.NoError(t, err)
+	limits, err := w.Limits(t.Context(), p, catalog.Agent{})
+	require.NoError(t, err)
+	assert.Len(t, limits, 1)
 }

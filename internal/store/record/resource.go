@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"iter"
+	"slices"
 	"time"
 
 	"agentplatform/internal/store/table"
@@ -65,12 +66,19 @@ func Resource[T Resourceful](ctx context.Context, s Reader, scope Scope, id stri
 	return load[T](ctx, s, scope, kind+" "+id, resourceKey(kind, id))
 }
 
-// Existing returns those of the ids whose resources exist within the scope.
+// Existing returns those of the ids whose resources exist within the scope, each once.
 func Existing[T Resourceful](ctx context.Context, s Reader, scope Scope, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	kind := kindOf[T]()
+	var once []string
+	for _, id := range ids {
+		if !slices.Contains(once, id) {
+			once = append(once, id)
+		}
+	}
+	ids = once
 	keys := keysOf(ids, func(id string) table.Key { return resourceKey(kind, id) })
 	items, err := s.reads().read(ctx, keys...)
 	if err != nil {

@@ -59,7 +59,7 @@ func estateKeeps[T record.Resourceful](t *testing.T, kind string, edit func(v *T
 	}
 
 	for asked, want := range map[record.Scope][]string{scope: {id}, record.System(): {id}, record.Of("another"): nil} {
-		for _, ids := range [][]string{{id}, {"nothing", id}} {
+		for _, ids := range [][]string{{id}, {"nothing", id}, {id, id}} {
 			there, err := record.Existing[T](ctx, e.Store, asked, ids)
 			require.NoError(t, err)
 			assert.Equal(t, want, there, kind)
