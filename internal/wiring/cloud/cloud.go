@@ -231,15 +231,7 @@ func New(
 			events.NudgeDocument: sqsqueue.New(queues, c.IngestQueue),
 		},
 	}
-	p.Tenants = tenant.New(store, known, machine, tenant.Defaults{
-		UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
-		OrganizationRate: s.OrganizationRateLimit, OrganizationBurst: s.OrganizationRateBurst,
-		UserKeys: s.UserAPIKeys, OrganizationKeys: s.OrganizationAPIKeys,
-		ActiveLimit: s.ActiveLimit, Tools: p.Toolkits.ToolsOf,
-		CheckModel: func(ctx context.Context, provider, name string, skip bool) error {
-			return p.Models.Check(ctx, provider, name, skip) // as they are by then
-		},
-	}, sealer)
+	p.Tenants = p.tenants()
 	if err := p.trace(); err != nil {
 		return nil, err
 	}
@@ -253,4 +245,18 @@ func New(
 		OnTransition: p.Metrics.Transition,
 	}
 	return p, nil
+}
+
+// tenants makes what knows people, agents and their rights.
+func (p *Platform) tenants() *tenant.Tenants {
+	s := p.Settings
+	return tenant.New(p.Store, p.Known, p.Host, tenant.Defaults{
+		UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
+		OrganizationRate: s.OrganizationRateLimit, OrganizationBurst: s.OrganizationRateBurst,
+		UserKeys: s.UserAPIKeys, OrganizationKeys: s.OrganizationAPIKeys,
+		ActiveLimit: s.ActiveLimit, Tools: p.Toolkits.ToolsOf,
+		CheckModel: func(ctx context.Context, provider, name string, skip bool) error {
+			return p.Models.Check(ctx, provider, name, skip) // as they are by then
+		},
+	}, p.Sealer)
 }
