@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -304,15 +305,21 @@ func (s *Server) offered(ctx context.Context, p tenant.Principal) ([]catalog.Age
 }
 
 // refused converts a problem to a tool's failure, also that of arguments: the model at the client reads it, and may
-// call again; errors of the protocol it is not shown. The text of any other error is for the log.
+// call again; errors of the protocol it is not shown. The client finds code and limits in _meta, as bodies of errors have
+// them. The text of any other error is for the log.
 func (s *Server) refused(err error) *mcp.CallToolResult {
-	text := "the service could not do this right now"
+	text, meta := "the service could not do this right now", mcp.Meta(nil)
 	if p, ok := problem.As(err); ok {
-		text = p.Message
+		why := map[string]any{"code": p.Code}
+		maps.Copy(why, p.Extras)
+		if p.RetryAfter > 0 {
+			why["retry_after"] = math.Ceil(p.RetryAfter.Seconds())
+		}
+		text, meta = p.Message, mcp.Meta{"error": why}
 	} else if !errors.Is(err, context.Canceled) { // by its client, who has gone
 		s.Log.Error("a call through MCP could not be carried out", "error", err)
 	}
-	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+	return &mcp.CallToolResult{Meta: meta, IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
 // Fault is the answer, with its status, to a request that the library has refused with this text and a status alone. A

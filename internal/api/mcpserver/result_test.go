@@ -95,6 +95,7 @@ type said struct {
 	IsError    bool              `json:"isError"`
 	Content    []json.RawMessage `json:"content"`
 	Structured json.RawMessage   `json:"structuredContent"`
+	Meta       json.RawMessage   `json:"_meta"`
 }
 
 func (s said) text(t *testing.T) string {
@@ -224,6 +225,16 @@ func TestWhatCannotBeToldIsLogged(t *testing.T) {
 	log.Reset()
 	assert.True(t, s.call("get_run", of("000000000000000000000000")).IsError)
 	assert.Empty(t, log.String())
+}
+
+// What a limit refuses says in the result's _meta which limit it is, and when it may succeed.
+func TestALimitIsNamedInTheResult(t *testing.T) {
+	s := newStage(t)
+	s.begin()
+	a := s.call("Demo", object{"message": "x"})
+	assert.True(t, a.IsError)
+	assert.JSONEq(t, `{"error":{"code":"user_concurrency_cap","limit":1,"active":1,"retry_after":1}}`, string(a.Meta))
+	assert.Empty(t, a.Structured)
 }
 
 // A model reads the result of its call, and can do it again; an error of the protocol it is not shown.
