@@ -18,7 +18,7 @@ import (
 // unless its method is GET.
 const Conflicts = "apidoc.conflicts"
 
-// Stores is the key of a reading operation's metadata that says that it stores something, so it may find a full disk.
+// Stores is the key in the metadata of a reading operation that stores something, so it may find a full disk.
 const Stores = "apidoc.stores"
 
 // Needs is the key of the names of the members that a body cannot do without, where its type is also that of an edit,

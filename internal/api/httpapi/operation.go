@@ -136,7 +136,7 @@ func Or(contentType string) func(*Operation) {
 // Conflicts has the document say that a reading operation may answer 409.
 func Conflicts(o *Operation) { o.Metadata = map[string]any{apidoc.Conflicts: true} }
 
-// Stores has the document say that a reading operation stores something, so it may answer 507.
+// Stores marks a reading operation in the document that stores something, so it may answer 507.
 func Stores(o *Operation) { o.Metadata = map[string]any{apidoc.Stores: true} }
 
 // Needs has the document say which members the body must have, where its type does not.

@@ -227,7 +227,7 @@ func TestWhatCannotBeToldIsLogged(t *testing.T) {
 	assert.Empty(t, log.String())
 }
 
-// What a limit refuses says in the result's _meta which limit it is, and when it may succeed.
+// The result of a refused call names the limit in _meta, and the time after which another attempt may succeed.
 func TestALimitIsNamedInTheResult(t *testing.T) {
 	s := newStage(t)
 	s.begin()

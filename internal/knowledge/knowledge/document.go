@@ -98,7 +98,7 @@ func (k *Knowledge) Receive(ctx context.Context, b catalog.KnowledgeBase, bytes 
 	return r, err
 }
 
-// Discard deletes bytes that no document has. What it cannot delete, a job deletes after a while.
+// Discard deletes bytes that no document has. Where it fails, a job deletes them after a while.
 func (k *Knowledge) Discard(ctx context.Context, list ...*Received) {
 	for _, r := range list {
 		if r != nil && !r.added {

@@ -26,7 +26,7 @@ type keyCount struct {
 }
 
 // countKey adds to a commit that a user has one more good key (more is 1) or one less (-1). The error is a problem of
-// kind Limited (share_exceeded), a failure of the store, or record.ErrConflict where the keys were counted anew.
+// kind Limited (share_exceeded), a failure of the store, or record.ErrConflict where the keys were counted again.
 func (t *Tenants) countKey(ctx context.Context, tx *record.Tx, u catalog.User, more int) error {
 	counts := []*keyCount{{newKeyCount(u.ID, u.Organization), "user", t.defaults.UserKeys}}
 	if u.Organization != record.NoOrganization {

@@ -158,7 +158,7 @@ func TestKeysLeaveTheVersionsOfUserAndOrganization(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Whatever is counted with a key, the entry of the audit log is of the key.
+// The entry of the audit log is of the key, not of the counts in the same commit.
 func TestTheAuditLogNamesTheKeyThatIsGoodAgain(t *testing.T) {
 	w, ids := few(t, "a@example.com")
 	k, err := w.newKey(ids[0], time.Hour)

@@ -138,7 +138,7 @@ func (l *Local) room() int64 {
 	return free - min(max(all/16, leastFloor), mostFloor)
 }
 
-// fullEvery is how often the log says that there is no room: there may be any number of refusals.
+// fullEvery is the time between two such errors in the log: there may be any number of refusals.
 const fullEvery = 10 * time.Minute
 
 // noteFull returns what logs refusals for want of room: the first one, and one after each fullEvery.

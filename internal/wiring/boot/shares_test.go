@@ -60,7 +60,7 @@ func TestOneOrganizationLeavesSomethingToOthers(t *testing.T) {
 	}
 }
 
-// However much is refused for want of room, the log says it once, and again after a while.
+// Many refusals for want of room are one error in the log, and another one after a while.
 func TestAFullDiskIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -134,7 +134,7 @@ var alwaysThere = map[string]bool{
 	"#/components/headers/ETag": true, "#/components/headers/RequestID": true, "#/components/headers/RetryAfter": true,
 }
 
-// refusalFits says whether the refusal of a share says what is used up.
+// refusalFits returns an error where the refusal of a share lacks a member that describes the limit.
 func refusalFits(body []byte) error {
 	var refusal map[string]any
 	if json.Unmarshal(body, &refusal) != nil ||

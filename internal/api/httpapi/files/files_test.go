@@ -63,7 +63,7 @@ func TestAFileIsSentAndReadDirectly(t *testing.T) {
 	assert.Contains(t, do(e, "GET", "/files/"+made.FileID, "application/json", "").Body.String(), `"uploaded":true`)
 }
 
-// Who deletes a file stands in the audit log. What the service deletes by itself does not.
+// A deleted file has an entry in the audit log. A file of a refused message has none.
 func TestADeletedFileIsInTheAuditLog(t *testing.T) {
 	e := httpapitest.New(t)
 	var made struct {

@@ -153,7 +153,7 @@ func TestNoAddressWithoutTheRight(t *testing.T) {
 	}
 }
 
-// The bytes of what becomes no document are deleted with the answer, whatever the reason.
+// Bytes that do not become a document are deleted with the answer.
 func TestNothingRemainsOfARefusedDocument(t *testing.T) {
 	blobs := &memblob.Store{}
 	l := libraryOver(t, blobs)

@@ -161,8 +161,8 @@ func (fullDisk) Commit(context.Context, string, ...table.Op) error {
 	return &table.Error{Kind: table.Full}
 }
 
-// Whatever is asked for while the disk is full, the document has the answer: Do holds each against it.
-func TestAFullDiskIsAnsweredAsTheDocumentSays(t *testing.T) {
+// The document has each answer of an operation while the disk is full: Do checks it.
+func TestTheDocumentHasTheAnswersOfAFullDisk(t *testing.T) {
 	e, d := httpapitest.New(t), read(t)
 	run := e.Begin(t).RunID
 	e.Items.Table = fullDisk{e.Items.Table}
