@@ -128,9 +128,9 @@ func (s Stage) Reserved() map[string]int {
 	return parts
 }
 
-// KeyChats is how many streams and long waits an organization may have at the same time: half of the functions of POST /chat,
-// up to the most that the setting takes. Where nothing is set apart, it is a tenth of an account's functions, which may
-// be all that a small account can run.
+// KeyChats is how many streams and long waits an organization may have at the same time: half of the functions of POST
+// /chat, up to the most that the setting takes. Where nothing is set apart, it is a tenth of an account's functions,
+// which may be all that a small account can run.
 func (s Stage) KeyChats() int {
 	if s.Chats == 0 {
 		return 100

@@ -145,8 +145,8 @@ type call struct {
 
 // Call handles a request of a principal. Its error is a problem of the HTTP request itself, of kind NotFound,
 // Unauthenticated, Forbidden, Limited, Unavailable or Full: the agent does not exist or may not be used, the key has
-// ended meanwhile, a limit is reached, or the disk is full. Errors that the protocol has a code for are in the reply. A stream takes its place
-// by seat, whose error is Call's, before anything is done.
+// ended meanwhile, a limit is reached, or the disk is full. Errors that the protocol has a code for are in the reply. A
+// stream takes its place by seat, whose error is Call's, before anything is done.
 func (s *Server) Call(
 	ctx context.Context, p tenant.Principal, agent string, in Request, seat func() error,
 ) (Reply, error) {

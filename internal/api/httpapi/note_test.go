@@ -199,7 +199,8 @@ type full struct{ table.Table }
 
 func (full) Commit(context.Context, string, ...table.Op) error { return &table.Error{Kind: table.Full} }
 
-// A refusal for a full disk is not a failure of the service, and has no line in the log. The store notes one in a while.
+// A refusal for a full disk is not a failure of the service, and has no line in the log. The store notes one in a
+// while.
 func TestAFullDiskIsARefusal(t *testing.T) {
 	failures := 0
 	s := look(t, func(c *service.Config) { c.Failed = func() { failures++ } })

@@ -305,8 +305,8 @@ func (s *Server) offered(ctx context.Context, p tenant.Principal) ([]catalog.Age
 }
 
 // refused converts a problem to a tool's failure, also that of arguments: the model at the client reads it, and may
-// call again; errors of the protocol it is not shown. The client finds code and limits in _meta, as bodies of errors have
-// them. The text of any other error is for the log.
+// call again; errors of the protocol it is not shown. The client finds code and limits in _meta, as bodies of errors
+// have them. The text of any other error is for the log.
 func (s *Server) refused(err error) *mcp.CallToolResult {
 	text, meta := "the service could not do this right now", mcp.Meta(nil)
 	if p, ok := problem.As(err); ok {

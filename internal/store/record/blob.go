@@ -75,8 +75,8 @@ func pieceKey(place string, n int) string { return place + padded(6, int64(n)) }
 // deletes the blob is refused with [ErrConflict].
 func (tx *Tx) NameBlob(b Stored) { tx.DeleteJob(b.job) }
 
-// Discard deletes a blob that no unit of work has named, and its job. Where it fails, the job deletes the blob later. The
-// errors are those of [Store.EraseBlob] and [Tx.Commit].
+// Discard deletes a blob that no unit of work has named, and its job. Where it fails, the job deletes the blob later.
+// The errors are those of [Store.EraseBlob] and [Tx.Commit].
 func (s *Store) Discard(ctx context.Context, b Stored) error {
 	if err := s.EraseBlob(ctx, b.Key); err != nil {
 		return err

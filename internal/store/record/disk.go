@@ -10,8 +10,8 @@ import (
 	"agentplatform/internal/store/blob"
 )
 
-// WithDisk returns the store that takes the room for blobs from what is left of a disk. refused is called with the cause
-// of each refusal for want of room, of blobs and of commits.
+// WithDisk returns the store that takes the room for blobs from what is left of a disk. refused is called with the
+// cause of each refusal for want of room, of blobs and of commits.
 func (s *Store) WithDisk(disk *share.Pool, refused func(cause error)) *Store {
 	divided := *s
 	divided.disk, divided.refused = disk, refused
