@@ -106,7 +106,9 @@ func newPlay(t *testing.T, does disturbance, at int) *play {
 	p.task.Agent.Spec.Knowledge.Always = true
 	p.task.Search = p.search
 	p.task.CheckLease = func() error { return p.says(p.meet(), p.does.leaves) }
-	p.task.BudgetExceeded = func(context.Context, int64, int64) (string, error) { return "", p.says(p.meet(), p.does.unread) }
+	p.task.BudgetExceeded = func(context.Context, int64, int64) (string, error) {
+		return "", p.says(p.meet(), p.does.unread)
+	}
 	p.task.Journal = func(ctx context.Context, steps []record.Step) error {
 		if err := errors.Join(ctx.Err(), p.says(p.meet(), p.does.lost)); err != nil {
 			p.unsure = true

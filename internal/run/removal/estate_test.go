@@ -375,21 +375,19 @@ func TestARemovalWaitsForTheWorkerOfARun(t *testing.T) {
 	for _, what := range []string{"a chat", "a user", "an organization"} {
 		e := newEstate(t)
 		run := e.ours.a.run
-		_, err := e.shell.Do(t.Context(), record.System(), run, func(record.Run, *record.Tx) (transition.Change, error) {
-			return transition.Change{Event: lifecycle.Claim{Holder: "w", Until: e.Now().Add(time.Hour)}}, nil
-		})
-		require.NoError(t, err)
-		_, err = removals[what].begin(e)
+		does := func(event lifecycle.Event) {
+			_, err := e.shell.Do(t.Context(), record.System(), run,
+				func(record.Run, *record.Tx) (transition.Change, error) { return transition.Change{Event: event}, nil })
+			require.NoError(t, err, what)
+		}
+		does(lifecycle.Claim{Holder: "w", Until: e.Now().Add(time.Hour)})
+		_, err := removals[what].begin(e)
 		require.NoError(t, err)
 		e.all()
 		going, err := e.store.Run(t.Context(), record.System(), run)
 		require.NoError(t, err, what)
 		require.Equal(t, []any{lifecycle.Running, true}, []any{going.Value.Status, going.Value.CancelRequested}, what)
-		used := lifecycle.Work{Attempt: 1, Usage: lifecycle.Usage{InputTokens: 7}}
-		_, err = e.shell.Do(t.Context(), record.System(), run, func(record.Run, *record.Tx) (transition.Change, error) {
-			return transition.Change{Event: lifecycle.Fail{Work: used}}, nil
-		})
-		require.NoError(t, err, what)
+		does(lifecycle.Fail{Work: lifecycle.Work{Attempt: 1, Usage: lifecycle.Usage{InputTokens: 7}}})
 		tokens := int64(0)
 		for entry, err := range e.store.Through(t.Context(), record.Of(going.Value.Organization),
 			e.Now().Add(-time.Hour), e.Now().Add(time.Hour)) {
