@@ -410,7 +410,7 @@ func (e Postpone) apply(o *Outcome, _ time.Time) error {
 
 // Remove ends a run whose chat, user or organization is deleted: at the same moment as [Cancel] does, so that what a
 // call under way uses is counted. No webhook is sent. The parked messages are dropped, and the chat is lost, unless
-// KeepParked says that the chat stays.
+// KeepParked states that the chat stays.
 type Remove struct {
 	KeepParked bool
 	ProcessID  string

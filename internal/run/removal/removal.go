@@ -200,7 +200,7 @@ func walk[T any](page record.Page[T], err error, do func(T) error) (next string,
 	return page.Next, nil
 }
 
-// errRunning says that a worker has not ended a run yet.
+// errRunning is returned while a worker has not ended a run.
 var errRunning = errors.New("removal: a run has not ended")
 
 // ending is the wait while a run has not ended.
