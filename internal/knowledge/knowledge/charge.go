@@ -66,7 +66,8 @@ func (k *Knowledge) ChargeSearch(ctx context.Context, p tenant.Principal, paid r
 	return k.ChargeAlone(ctx, p.Organization, e)
 }
 
-// ChargeAlone is [Knowledge.Charge] in a commit of its own, whether or not the context ends. Without tokens it commits nothing.
+// ChargeAlone is [Knowledge.Charge] in a commit of its own, whether or not the context ends. Without tokens it commits
+// nothing.
 func (k *Knowledge) ChargeAlone(ctx context.Context, organization string, e record.Entry) error {
 	ctx = context.WithoutCancel(ctx)
 	_, err := record.DespiteConflicts(ctx, k.Store, func() (struct{}, error) {

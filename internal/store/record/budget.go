@@ -152,7 +152,7 @@ func (s *Store) SpentOf(ctx context.Context, names ...string) ([]Spent, error) {
 // unread is how many tokens a run may use before it reads a budget again of which much is left.
 const unread = 50_000
 
-// Overspent returns a function that returns which of a run's budgets is used up, as text for a human; empty for none. It
+// Overspent returns a function that finds which of a run's budgets is used up, as text for a human; empty for none. It
 // is given the tokens that the run has used, and those of them that are not counted yet.
 //
 // A read of a budget has an item of each running run, so it costs more the more there are. While twice as much is left
