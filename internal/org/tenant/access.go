@@ -191,9 +191,9 @@ func (t *Tenants) visitor(ctx context.Context, p Principal, user, key string) (P
 }
 
 // MayApprove returns nil when the principal may decide about the tool calls of a pause. Approvers must be allowed by
-// the agent's published version, by the one that was published when the pause began, and by the run's own if that is newer,
-// such as a draft. So no edit decides what is pending. Versions, not clocks, order them. That others must approve a
-// run's calls also counts in an older version of the run. Approvers need not be allowed to use the agent.
+// the agent's published version, by the one that was published when the pause began, and by the run's own if that is
+// newer, such as a draft. So no edit decides what is pending. Versions, not clocks, order them. That others must
+// approve a run's calls also counts in an older version of the run. Approvers need not be allowed to use the agent.
 //
 // It returns a problem of kind Forbidden (insufficient_permission), with approver_group_ids or level_needed, or
 // NotFound or Forbidden (outside_organization) for an agent that the organization never had.
