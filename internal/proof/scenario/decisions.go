@@ -330,14 +330,20 @@ func (p *pausing) closedTo(who *Actor) {
 		"its messages": who.get(chat + "/messages"),
 		"delete":       who.delete(chat), "say": who.chat("message", "x", "chat_id", p.chat),
 		"response": who.get("/responses/resp_" + p.run), "input": who.get("/responses/resp_" + p.run + "/input_items"),
-		"task": who.post("/a2a/"+p.agent, task("tasks/get")), "tasks": who.post("/a2a/"+p.agent, task("ListTasks")),
-		"thread": who.post("/agui/"+p.agent, who.frontEnd(p.agent, p.chat).says("u", "x").body("r")),
-		"agent":  who.get("/agents/" + p.agent), "tools": who.get("/agents/" + p.agent + "/tools"),
+		"its cancel": who.post("/responses/resp_"+p.run+"/cancel", nil),
+		"deliveries": who.get("/webhooks/deliveries?run_id=" + p.run),
+		"its end":    who.delete("/responses/resp_" + p.run),
+		"task":       who.post("/a2a/"+p.agent, task("tasks/get")), "tasks": who.post("/a2a/"+p.agent, task("ListTasks")),
+		"task's cancel": who.post("/a2a/"+p.agent, task("tasks/cancel")),
+		"task's stream": who.post("/a2a/"+p.agent, task("tasks/resubscribe")),
+		"push":          who.post("/a2a/"+p.agent, task("tasks/pushNotificationConfig/get")),
+		"thread":        who.post("/agui/"+p.agent, who.frontEnd(p.agent, p.chat).says("u", "x").body("r")),
+		"agent":         who.get("/agents/" + p.agent), "tools": who.get("/agents/" + p.agent + "/tools"),
 	} {
 		assert.Equal(p, 403, a.status, "%s: %s", what, a.raw)
 	}
 	for _, list := range []string{"/runs", "/runs?status=awaiting_input", "/chats", "/webhooks/deliveries", "/agents",
-		"/analytics/me"} {
+		"/analytics/me", "/runs?chat_id=" + p.chat} {
 		assert.NotContains(p, who.get(list).is(200).raw, p.run, list)
 	}
 	none := who.post("/runs/cancel", object{"filter": object{}, "confirm_count": 0}).is(200)
