@@ -195,7 +195,7 @@ func (w *work) conclude(ctx context.Context, failed error) (again time.Duration,
 		t = &trouble{code: docstate.Internal, message: "the ingestion failed inside the service; reprocess it later"}
 		w.Log.Warn("a stage of an ingestion failed", "document_id", w.d.ID, "stage", w.d.Ingestion.Stage, "error",
 			failed)
-		if full, is := problem.As(failed); is && full.Kind == problem.Full {
+		if record.IsFull(failed) {
 			t.message, t.after = "there was no room on the disk; reprocess it later", time.Minute
 		}
 	}

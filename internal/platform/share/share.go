@@ -5,14 +5,12 @@
 //   - The last part is a reserve. An organization takes at most half of what the others leave of it, rounded up. A user
 //     takes from it only while the user holds less than that in all.
 //
-// So an organization or a user who holds much never stops one who holds little. A disk, which others use as well, is
-// measured ([Measured]): the same rule holds for the rest of it. Package share knows nothing of requests and runs. It
-// imports nothing of ours.
+// So an organization or a user who holds much never stops one who holds little. A disk is measured, as others use it,
+// too: see [Disk]. Package share knows nothing of requests and runs. It imports nothing of ours.
 package share
 
 import (
 	"context"
-	"math"
 	"sync"
 )
 
@@ -63,9 +61,7 @@ func (r *Refusal) Error() string { return "share: the limit of the " + string(r.
 
 // Pool is what is divided. It is safe for concurrent use.
 type Pool struct {
-	limits  Limits
-	measure func() (left int64) // nil: all is divided here
-	most    int64               // that was ever left
+	limits Limits
 
 	mu            sync.Mutex
 	all, reserved int64 // reserved: what is held of the reserve
@@ -97,46 +93,6 @@ func New(limits Limits) *Pool {
 	return &Pool{limits: limits, organizations: map[string]*held{}, users: map[Holder]int64{}}
 }
 
-// Measured makes a pool that is one reserve, and that others use, too. measure returns how much is left. Where less
-// was taken in all than is counted, somebody has deleted bytes of a part that is not known: all parts shrink alike.
-func Measured(measure func() (left int64)) *Pool {
-	p := New(Limits{})
-	p.measure = measure
-	return p
-}
-
-// now are the limits at this moment.
-func (p *Pool) now() Limits {
-	if p.measure == nil {
-		return p.limits
-	}
-	left := p.measure()
-	p.most = max(p.most, left)
-	if taken := p.most - left; taken < p.all {
-		p.shrink(float64(taken) / float64(p.all))
-	}
-	all := p.all + left
-	return Limits{All: all, Reserve: all, Organization: math.MaxInt64, User: math.MaxInt64, Key: math.MaxInt64}
-}
-
-// shrink leaves a share of each part.
-func (p *Pool) shrink(to float64) {
-	p.all = 0
-	for name, o := range p.organizations {
-		o.all = int64(to * float64(o.all))
-		o.reserved = o.all
-		if p.all += o.all; o.all == 0 {
-			delete(p.organizations, name)
-		}
-	}
-	p.reserved = p.all
-	for holder, n := range p.users {
-		if p.users[holder] = int64(to * float64(n)); p.users[holder] == 0 {
-			delete(p.users, holder)
-		}
-	}
-}
-
 // Part is what a holder has taken: nothing at first. Its methods are safe for concurrent use.
 type Part struct {
 	pool           *Pool
@@ -159,11 +115,10 @@ func (t *Part) Take(n int64) error {
 
 func (t *Part) take(n int64) *Refusal {
 	p := t.pool
-	limits := p.now() // may shrink what is held
-	if used := p.users[t.holder]; t.holder.Key != "" && used+n > limits.Key {
-		return &Refusal{Key, limits.Key, used}
+	if used := p.users[t.holder]; t.holder.Key != "" && used+n > p.limits.Key {
+		return &Refusal{Key, p.limits.Key, used}
 	}
-	reserved, refusal := p.decide(limits, p.organization(t.holder.Organization), p.users[t.holder.user()], n)
+	reserved, refusal := p.decide(p.organization(t.holder.Organization), p.users[t.holder.user()], n)
 	if refusal == nil {
 		t.add(n-reserved, reserved)
 	}
@@ -224,7 +179,7 @@ func (p *Pool) may(path []string) bool {
 	if len(path) > 1 {
 		user = p.users[Holder{Organization: path[0], User: path[1]}]
 	}
-	_, refusal := p.decide(p.now(), p.organization(path[0]), user, 1)
+	_, refusal := p.decide(p.organization(path[0]), user, 1)
 	return refusal == nil
 }
 
@@ -249,8 +204,7 @@ func (p *Pool) Tight() bool { return p.Held() > p.limits.All/2 }
 func (p *Pool) Admits(organization string, n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	limits := p.now()
-	_, refusal := p.decide(limits, p.organization(organization), 0, n)
+	_, refusal := p.decide(p.organization(organization), 0, n)
 	return refusal == nil
 }
 
@@ -258,7 +212,7 @@ func (p *Pool) Admits(organization string, n int64) bool {
 func (p *Pool) Full(n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, refusal := p.decide(p.now(), held{}, 0, n)
+	_, refusal := p.decide(held{}, 0, n)
 	return refusal != nil
 }
 
@@ -266,9 +220,6 @@ func (p *Pool) Full(n int64) bool {
 func (t *Part) Give() {
 	t.pool.mu.Lock()
 	defer t.pool.mu.Unlock()
-	if t.pool.measure != nil { // it may have shrunk
-		t.reserved = min(t.reserved, t.pool.users[t.holder.user()], t.pool.organization(t.holder.Organization).all)
-	}
 	t.add(-t.open, -t.reserved)
 	t.pool.line.Yield(t.holder.Organization, t.holder.User)
 	t.pool.serve()
@@ -285,7 +236,8 @@ func (p *Pool) organization(name string) held {
 }
 
 // decide says how many of n units come from the reserve, for a user who holds some units, of an organization.
-func (p *Pool) decide(limits Limits, organization held, user, n int64) (reserved int64, refusal *Refusal) {
+func (p *Pool) decide(organization held, user, n int64) (reserved int64, refusal *Refusal) {
+	limits := p.limits
 	open := limits.All - limits.Reserve - (p.all - p.reserved) // what is free outside of the reserve
 	reserved = max(0, n-max(0, open))
 	left := limits.Reserve - (p.reserved - organization.reserved) // of the reserve, without other organizations

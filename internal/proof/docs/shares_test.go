@@ -41,7 +41,10 @@ var sharesOf = map[string][]string{
 	"files: count": {`internal/store/record: refuses "files"`},
 	"files: bytes": {`internal/store/record: refuses "file_bytes"`},
 	"the disk of a laptop, for files, documents, and messages and steps over 8 KiB": {
-		"internal/wiring/boot: share.Measured(l.room)",
+		"internal/wiring/boot: share.NewDisk(func() int64 { return free() - floor }, 0)",
+	},
+	"the disk of a laptop, for smaller messages, answers and steps, and for resources": {
+		"internal/wiring/boot: share.NewDisk(func() int64 { return free() - floor/2 }, floor/2)",
 	},
 	"requests a minute": {
 		"internal/api/httpapi: ratelimit.Limiter", `internal/api/httpapi: refuses "rate_limited"`,
@@ -194,7 +197,7 @@ var atOnce = regexp.MustCompile(`^(max)?[a-z]*(AtOnce|atOnce|maxOpen|MaxOpen)`)
 
 // makers make what limits.
 var makers = []string{
-	"share.New", "share.Measured", "localqueue.Shared", "semaphore.NewWeighted", "rate.NewLimiter",
+	"share.New", "share.NewDisk", "localqueue.Shared", "semaphore.NewWeighted", "rate.NewLimiter",
 	"netutil.LimitListener", "byNumber",
 	"newTurns",
 }

@@ -5,7 +5,7 @@
 // an item with a due time. Each call of Handle does a bounded piece and says when to go on, so a crash loses nothing
 // and a large organization does not delay others.
 //
-// It imports transition, record, catalog, lifecycle, the index port, problem and host.
+// It imports transition, record, catalog, lifecycle, the index port, problem, share and host.
 package removal
 
 import (
@@ -19,6 +19,7 @@ import (
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/share"
 	"agentplatform/internal/run/transition"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/text/index"
@@ -84,6 +85,7 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	if !known {
 		return 0, nil // the kind of a newer version, which will handle it
 	}
+	ctx = share.With(ctx, share.Holder{Organization: e.Value.Organization}) // whose room on the disk comes back
 	wait, err := do(ctx, &e.Value)
 	if errors.Is(err, errRunning) {
 		wait, err = ending, nil

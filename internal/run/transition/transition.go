@@ -517,7 +517,7 @@ func (x *Executor) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (acc
 	e, done := x.withClaim(tx, record.Fresh(r), now)
 	err = errUnfinished // of a panic
 	defer func() { done(e, err) }()
-	e = tx.PutRun(e)
+	e = tx.NewRun(e)
 	accepted = e
 	accepted.Value = r
 	if err = tx.Commit(ctx); err != nil {

@@ -83,7 +83,7 @@ func (j *journal) keepFile(ctx context.Context, key string, file tool.File) (rec
 		tx := j.Store.Begin(j.Host.NewID())
 		tx.NewHeldFile(ctx, f, e)
 		if err = tx.Commit(ctx); err == nil {
-			filled, err := j.Store.FillFile(ctx, record.System(), f.ID, bytes.NewReader(file.Data), f.Size)
+			filled, err := j.Store.FillFile(ctx, record.Of(r.Organization), f.ID, bytes.NewReader(file.Data), f.Size)
 			if err != nil {
 				err = errors.Join(err, j.Store.ReleaseFile(ctx, j.runID, f.ID))
 			}

@@ -22,6 +22,7 @@ import (
 	"agentplatform/internal/ai/model/anthropicmodel"
 	"agentplatform/internal/ai/model/openaimodel"
 	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/share"
 	"agentplatform/internal/store/blob/dirblob"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table/memtable"
@@ -66,7 +67,7 @@ func showPictures(t *testing.T, to string) {
 	debug.SetMemoryLimit(functionMemory * 3 / 4)
 	provider, address, _ := strings.Cut(to, " ")
 	machine := host.System()
-	blobs, err := dirblob.Open(t.TempDir())
+	blobs, err := dirblob.Open(t.TempDir(), share.NewDisk(func() int64 { return 1 << 40 }, 0))
 	require.NoError(t, err)
 	store := record.New(memtable.New(machine.Now), blobs, machine)
 	f := store.NewFile("o", "u", "cat.png", "image/png")

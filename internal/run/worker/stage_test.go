@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -28,6 +30,7 @@ import (
 	"agentplatform/internal/run/transition"
 	"agentplatform/internal/run/view"
 	"agentplatform/internal/run/worker"
+	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/blob/memblob"
 	"agentplatform/internal/store/queue"
 	"agentplatform/internal/store/record"
@@ -58,7 +61,8 @@ type stage struct {
 	tools  []tool.Offer
 	log    lockedBuffer
 	nudges *nudges
-	room   atomic.Int64 // on the disk, in bytes
+	room   atomic.Int64 // on the disk for each blob, in bytes
+	rows   atomic.Int64 // on the disk for growing rows, in bytes
 
 	asked   []model.Request // of the model, in order
 	beating atomic.Bool     // the model is working
@@ -114,6 +118,21 @@ func (h *hooked) Commit(ctx context.Context, token string, ops ...table.Op) erro
 	return err
 }
 
+// limited are blobs of which each has at most so many bytes.
+type limited struct {
+	memblob.Store
+
+	room *atomic.Int64
+}
+
+func (l *limited) Put(ctx context.Context, key string, r io.Reader, limit int64) (int64, error) {
+	n, err := l.Store.Put(ctx, key, r, min(limit, l.room.Load()))
+	if errors.Is(err, blob.ErrTooLarge) {
+		err = blob.ErrFull
+	}
+	return n, err
+}
+
 // clocks is a host whose two clocks a test can stop, separately, for a while.
 type clocks struct {
 	host.Host
@@ -166,7 +185,8 @@ func newStage(t *testing.T, notifier func(host.Host) stream.Notifier) *stage {
 	s := &stage{T: t, host: h, context: t.Context(), nudges: &nudges{make(chan string, 1000)}}
 	s.table, s.frames = &hooked{Table: memtable.New(h.Now)}, &hooked{Table: memtable.New(h.Now)}
 	s.room.Store(1 << 40)
-	s.store = record.New(s.table, &memblob.Store{}, h).WithDisk(share.Measured(s.room.Load), nil)
+	s.rows.Store(1 << 40)
+	s.store = record.New(s.table, &limited{room: &s.room}, h).WithDisk(share.NewDisk(s.rows.Load, 0), nil)
 	tenants := tenant.New(s.store, s.store.Known(), h, tenant.Defaults{
 		UserCap: 100, OrganizationCap: 100, RateLimit: 1, RateBurst: 1, ActiveLimit: 10 * time.Minute,
 	}, nil)

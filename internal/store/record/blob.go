@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/platform/share"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/table"
 )
@@ -49,7 +48,7 @@ func (s *Store) StoreBlob(ctx context.Context, v Resourceful, what string, r io.
 	b, err := s.announce(ctx, v, s.newBlobKey(v, what))
 	if err == nil {
 		_, _, owner := v.Placed()
-		b.Size, err = s.put(ctx, share.Holder{Organization: owner}, b.Key, r, limit)
+		b.Size, err = s.put(ctx, owner, b.Key, r, limit)
 	}
 	return b, err
 }

@@ -102,7 +102,7 @@ func (h Delivery) Claimed(now time.Time, processID string) bool {
 func (tx *Tx) NewDelivery(ctx context.Context, h Delivery) {
 	if len(h.Body) > inlineLimit && tx.err == nil {
 		h.BodyBlob = fmt.Sprintf("%s%d/%s", documentBlobs("hook/"+h.RunID), h.Sequence, tx.writeID)
-		tx.fail(tx.store.putBlob(ctx, h.Organization, h.BodyBlob, []byte(h.Body)))
+		tx.putBlob(ctx, h.Organization, h.BodyBlob, []byte(h.Body))
 		h.Body = ""
 	}
 	tx.PutDelivery(Fresh(h))

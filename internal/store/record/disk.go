@@ -10,11 +10,11 @@ import (
 	"agentplatform/internal/store/blob"
 )
 
-// WithDisk returns the store that takes the room for blobs from what is left of a disk. refused is called with the
-// cause of each refusal for want of room, of blobs and of commits.
-func (s *Store) WithDisk(disk *share.Pool, refused func(cause error)) *Store {
+// WithDisk returns the store that takes the room for growing rows from a disk. refused is called with the cause of each
+// refusal for want of room, of blobs and of commits.
+func (s *Store) WithDisk(rows *share.Disk, refused func(cause error)) *Store {
 	divided := *s
-	divided.disk, divided.refused = disk, refused
+	divided.disk, divided.refused = rows, refused
 	return &divided
 }
 
@@ -26,40 +26,53 @@ func (s *Store) full(cause error) error {
 	return problem.DiskFull(cause)
 }
 
-// put stores a blob for who takes the room, as its bytes come. The errors are those of the blob store, and a problem of
-// kind Full where there is no room.
-func (s *Store) put(ctx context.Context, who share.Holder, key string, r io.Reader, limit int64) (int64, error) {
-	if s.disk == nil {
-		return s.blobs.Put(ctx, key, r, limit)
-	}
-	room := s.disk.Part(who)
-	n, err := s.blobs.Put(ctx, key, &roomy{r, s, room}, limit)
-	if err != nil {
-		room.Give()
-	}
-	if errors.Is(err, blob.ErrFull) { // another program has taken the room
+// of returns a context in which bytes are those of an organization.
+func of(ctx context.Context, organization string) context.Context {
+	return share.With(ctx, share.Holder{Organization: organization})
+}
+
+// put stores a blob of an owner. The errors are those of the blob store, and a problem of kind Full without room.
+func (s *Store) put(ctx context.Context, owner, key string, r io.Reader, limit int64) (int64, error) {
+	n, err := s.blobs.Put(of(ctx, owner), key, r, limit)
+	if errors.Is(err, blob.ErrFull) {
 		err = s.full(err)
 	}
 	return n, err
 }
 
-// roomy takes the room for the bytes that are read.
-type roomy struct {
-	io.Reader
-
-	store *Store
-	room  *share.Part
+// grows says that the last operation adds what clients or models write: a run, a document of one, a resource. Such a
+// unit of work needs room on the disk. Others do not, so that runs end, and deletions begin, on a full disk.
+func (tx *Tx) grows() {
+	if tx.err == nil {
+		item := tx.ops[len(tx.ops)-1].Item
+		tx.owner, tx.grown = item.Owner, tx.grown+int64(item.Size())
+	}
 }
 
-func (r *roomy) Read(b []byte) (int, error) {
-	n, err := r.Reader.Read(b)
-	if n > 0 {
-		if full := r.room.Take(int64(n)); full != nil {
-			n, err = 0, r.store.full(full)
+// takeRoom takes the room for what grows. The caller must call give if the commit fails.
+func (tx *Tx) takeRoom(ctx context.Context) (give func(), err error) {
+	disk := tx.store.disk
+	if disk == nil || tx.grown == 0 {
+		return func() {}, nil
+	}
+	ctx = of(ctx, tx.owner)
+	if !disk.Take(ctx, tx.grown) {
+		return nil, tx.store.full(errors.New("record: rows may not grow"))
+	}
+	return func() { disk.Give(ctx, tx.grown) }, nil
+}
+
+// IsFull says whether a unit of work failed because the disk has no room for what it writes.
+func IsFull(err error) bool {
+	full, is := problem.As(err)
+	return is && full.Kind == problem.Full
+}
+
+// dropPut deletes the blobs of documents of a unit of work that found no room. What cannot be deleted goes with its run.
+func (tx *Tx) dropPut(ctx context.Context, err error) {
+	if IsFull(err) {
+		for _, key := range tx.put {
+			_ = tx.store.blobs.Delete(of(ctx, tx.owner), key)
 		}
 	}
-	if err != nil && err != io.EOF { //nolint:errorlint // as io.Copy asks
-		r.room.Give() // before the disk has it back: else it would be given back twice
-	}
-	return n, err
 }

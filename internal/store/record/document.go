@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/platform/problem"
-	"agentplatform/internal/platform/share"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/table"
 )
@@ -52,16 +50,25 @@ func (tx *Tx) putDocument(ctx context.Context, owner string, key table.Key, v an
 		if step, is := v.(Step); is {
 			d.Kind = step.Kind
 		}
-		tx.fail(tx.store.putBlob(ctx, owner, d.Blob, b))
+		tx.putBlob(ctx, owner, d.Blob, b)
 	}
 	put(tx, Fresh(d), table.Item{Key: key, Owner: owner})
+	tx.grows()
+}
+
+// putBlob stores a blob of a document that the commit names.
+func (tx *Tx) putBlob(ctx context.Context, owner, key string, b []byte) {
+	tx.owner, tx.put = owner, append(tx.put, key)
+	err := tx.store.putBlob(ctx, owner, key, b)
+	tx.fail(err)
+	tx.dropPut(ctx, err)
 }
 
 func (s *Store) putBlob(ctx context.Context, owner, key string, b []byte) error {
 	return s.repeat(ctx, func() error {
-		_, err := s.put(ctx, share.Holder{Organization: owner}, key, bytes.NewReader(b), int64(len(b)))
+		_, err := s.put(ctx, owner, key, bytes.NewReader(b), int64(len(b)))
 		return err
-	}, func(err error) bool { return !problem.Is(err, problem.DiskFull(nil).Code) })
+	}, func(err error) bool { return !IsFull(err) })
 }
 
 // document reads the document under a key; found is false when there is none.

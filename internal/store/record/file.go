@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"agentplatform/internal/platform/problem"
-	"agentplatform/internal/platform/share"
 	"agentplatform/internal/store/table"
 )
 
@@ -153,15 +152,7 @@ var errFilled = errors.New("record: the file has these bytes")
 // bytes, the errors of r and of the blob store, or those of [Store.ChangeFile].
 func (s *Store) FillFile(ctx context.Context, scope Scope, id string, r io.Reader, limit int64) (File, error) {
 	key := fileBlobs(id) + s.host.NewID()
-	var who share.Holder
-	if s.disk != nil {
-		e, err := s.File(ctx, scope, id)
-		if err != nil {
-			return File{}, err
-		}
-		who = share.Holder{Organization: e.Value.Organization, User: e.Value.UserID}
-	}
-	n, err := s.put(ctx, who, key, r, limit)
+	n, err := s.put(ctx, scope.organization, key, r, limit)
 	if err != nil {
 		return File{}, err
 	}
@@ -180,7 +171,7 @@ func (s *Store) FillFile(ctx context.Context, scope Scope, id string, r io.Reade
 		err = nil
 	}
 	if _, refused := problem.As(err); refused { // only then it is certain that no description names them
-		err = errors.Join(err, s.blobs.Delete(ctx, key))
+		err = errors.Join(err, s.blobs.Delete(of(ctx, scope.organization), key))
 	}
 	return f, err
 }
@@ -376,6 +367,7 @@ func (s *Store) removeFile(ctx context.Context, id string, wanted func(File, *Tx
 		return nil
 	})
 	if err == nil {
+		ctx := of(ctx, e.Value.Organization)
 		err = errors.Join(s.dropBlobs(ctx, fileBlobs(id)), s.blobs.Delete(ctx, File{ID: id}.BlobPrefix()))
 	}
 	if err == nil && e.Value.OpenUntil.After(s.host.Now()) { // bytes may still come: again when the address has expired

@@ -75,6 +75,7 @@ func (s *Store) CreateFile(ctx context.Context, f File) error {
 func (tx *Tx) newFile(ctx context.Context, f File) {
 	f.Counted = true
 	PutResource(tx, Fresh(f))
+	tx.grows()
 	tx.countFile(ctx, f, FileUse{1, f.Size})
 }
 

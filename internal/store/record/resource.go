@@ -110,7 +110,11 @@ func PutResource[T Resourceful](tx *Tx, e Entity[T]) Entity[T] {
 	if v, may := any(e.Value).(Active); may {
 		item.Due = v.DueAt()
 	}
-	return put(tx, e, item)
+	after := put(tx, e, item)
+	if e.version == 0 && audited[kind] {
+		tx.grows()
+	}
+	return after
 }
 
 // listPart is the partition of the listing of a resource. Organizations own themselves and are listed together.

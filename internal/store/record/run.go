@@ -64,6 +64,13 @@ func decisionKey(id string, n int) table.Key {
 func runsOfChat(chat table.Key) string { return "runs/" + chat.Part }
 func runsOfOwner(owner string) string  { return "runs/" + owner }
 
+// NewRun is PutRun for the run of a new message.
+func (tx *Tx) NewRun(e RunEntity) RunEntity {
+	e = tx.PutRun(e)
+	tx.grows()
+	return e
+}
+
 // PutRun writes a run's head and returns it as it is after the commit.
 func (tx *Tx) PutRun(e RunEntity) RunEntity {
 	r := e.Value

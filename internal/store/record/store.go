@@ -49,8 +49,8 @@ type Store struct {
 	spreadAbove *int
 	// fileLimits bound the files of users and organizations.
 	fileLimits FileLimits
-	// disk divides the room for blobs; nil: there is always some.
-	disk    *share.Pool
+	// disk divides the room for growing rows; nil: there is always some.
+	disk    *share.Disk
 	refused func(cause error) // see [Store.WithDisk]; it may be nil
 }
 

@@ -21,6 +21,9 @@ type Tx struct {
 	writeID string
 	ops     []table.Op
 	err     error
+	put     []string // keys of blobs of documents that are stored
+	owner   string   // of what grows
+	grown   int64    // bytes, see [Tx.grows]
 }
 
 // Begin begins a unit of work. Every item that it writes carries the write id, by which a repetition recognises its own
@@ -88,10 +91,22 @@ func (tx *Tx) Commit(ctx context.Context) error {
 	if tx.err != nil || len(tx.ops) == 0 {
 		return tx.err
 	}
-	s := tx.store
-	if s.readOnly {
+	if tx.store.readOnly {
 		return errReadOnly
 	}
+	give, err := tx.takeRoom(ctx)
+	if err == nil {
+		if err = tx.commit(ctx); err != nil {
+			give()
+		}
+	}
+	tx.dropPut(ctx, err)
+	return err
+}
+
+// commit is Commit of operations for which there is room.
+func (tx *Tx) commit(ctx context.Context) error {
+	s := tx.store
 	ctx, cancel := s.host.WithTimeout(context.WithoutCancel(ctx), s.patience)
 	defer cancel()
 	unknown := false

@@ -18,6 +18,7 @@ func versionKey(kind, id string, n int) table.Key {
 func PutVersion[T Resourceful](tx *Tx, v T, n int) {
 	kind, id, owner := v.Placed()
 	put(tx, Fresh(v), table.Item{Key: versionKey(kind, id, n), Owner: owner})
+	tx.grows()
 }
 
 // Version reads version n of a resource, also of a deleted one. It returns a problem of kind NotFound or Forbidden.

@@ -122,20 +122,19 @@ func workers(n int) share.Limits {
 	return share.Limits{All: int64(n) + reserve, Reserve: reserve}
 }
 
-// Of the disk, a 16th is kept for commits, and for the work of the stores: so many bytes at least and at most.
+// Of the disk, a 16th is the floor, which blobs leave free: so many bytes at least and at most.
 const (
 	leastFloor = 64 << 20
 	mostFloor  = 2 << 30
 )
 
-// room is how much of the disk blobs may still take.
-func (l *Local) room() int64 {
-	free, all, err := disktable.Usage(l.Settings.DataDir)
-	if err != nil {
-		l.log.Error("the room on the disk is not known", "error", err)
-		return 0
-	}
-	return free - min(max(all/16, leastFloor), mostFloor)
+// disks divide a disk of so many bytes: for blobs what is above the floor, for growing rows what is above half of it.
+// That half is kept for runs that end, for deletions, and for the work of the stores.
+func disks(all int64, free func() int64) (blobs, rows *share.Disk) {
+	floor := min(max(all/16, leastFloor), mostFloor)
+	blobs = share.NewDisk(func() int64 { return free() - floor }, 0)
+	rows = share.NewDisk(func() int64 { return free() - floor/2 }, floor/2)
+	return blobs, rows
 }
 
 // fullEvery is the time between two such errors in the log: there may be any number of refusals.
@@ -150,7 +149,7 @@ func (l *Local) noteFull(h host.Host) func(cause error) {
 		defer mu.Unlock()
 		if now := h.Elapsed(); now >= next {
 			next = now + fullEvery
-			l.log.Error("the disk has no room for what is to be stored", "left_bytes", l.room(), "error", cause)
+			l.log.Error("the disk has no room for what is to be stored", "left_bytes", l.free(), "error", cause)
 		}
 	}
 }
@@ -294,14 +293,19 @@ func newRegistry() *prometheus.Registry {
 // open opens the store, makes what everything else needs of it, and sees to the first start.
 func (l *Local) open(ctx context.Context, machine host.Host) error {
 	s := l.Settings
-	blobs, err := dirblob.Open(filepath.Join(s.DataDir, "blobs"))
+	_, size, err := disktable.Usage(s.DataDir)
+	if err != nil {
+		return err
+	}
+	forBlobs, forRows := disks(size, l.free)
+	blobs, err := dirblob.Open(filepath.Join(s.DataDir, "blobs"), forBlobs)
 	if err != nil {
 		return err
 	}
 	l.store = record.New(l.table, blobs, machine).LimitFiles(record.FileLimits{
 		User:         record.FileUse{Count: int64(s.UserFiles), Bytes: s.UserFileBytes},
 		Organization: record.FileUse{Count: int64(s.OrgFiles), Bytes: s.OrgFileBytes},
-	}).WithDisk(share.Measured(l.room), l.noteFull(machine))
+	}).WithDisk(forRows, l.noteFull(machine))
 	if s.SpreadSlots { // of no use here, but the same service
 		l.store = l.store.SpreadSlotsAbove(record.LargeCap)
 	}

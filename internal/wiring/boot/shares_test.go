@@ -3,6 +3,7 @@ package boot
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,34 @@ import (
 	"agentplatform/internal/store/queue"
 	"agentplatform/internal/store/queue/localqueue"
 )
+
+// Blobs leave the floor free, and growing rows half of it. An organization that has its half of either stops no other.
+func TestBlobsAndRowsLeaveAFloorOfTheDisk(t *testing.T) {
+	const mib = 1 << 20
+	for size, floor := range map[int64]int64{100 * mib: 64 * mib, 16 << 30: 1 << 30, 1 << 40: 2 << 30} {
+		free := size
+		blobs, rows := disks(size, func() int64 { return free })
+		fill := func(d *share.Disk, organization string) {
+			for d.Take(share.With(t.Context(), share.Holder{Organization: organization}), mib) {
+				free -= mib
+			}
+		}
+		fill(blobs, "a")
+		assert.Equal(t, floor+(size-floor)/2, free, "half of what is above the floor")
+		for range 50 {
+			fill(blobs, rand.Text())
+		}
+		assert.InDelta(t, floor, free, mib)
+		fill(rows, "a")
+		assert.InDelta(t, floor*3/4, free, mib, "half of the floor, and of that half")
+		fill(rows, "b")
+		assert.InDelta(t, floor*5/8, free, mib)
+		for range 50 {
+			fill(rows, rand.Text())
+		}
+		assert.InDelta(t, floor/2, free, mib)
+	}
+}
 
 // An organization of many users wants all of what a queue shares out, and more. Another one has its first unit, and
 // so has one beside two of them.

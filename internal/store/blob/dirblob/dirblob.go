@@ -1,4 +1,5 @@
-// Package dirblob is the blob port over a folder: each value is a file that is written elsewhere and then renamed.
+// Package dirblob is the blob port over a folder: each value is a file that is written elsewhere and then renamed. Its
+// bytes take their room from what divides the disk.
 package dirblob
 
 import (
@@ -16,18 +17,27 @@ import (
 )
 
 // Store keeps values below a folder.
-type Store struct{ dir string }
+type Store struct {
+	dir  string
+	disk Disk
+}
+
+// Disk divides a disk between the holders of contexts.
+type Disk interface {
+	Take(ctx context.Context, n int64) bool
+	Give(ctx context.Context, n int64)
+}
 
 // Open creates the folder if needed, and removes the incomplete files of a crash. The error is one of the file
 // system.
-func Open(dir string) (*Store, error) {
+func Open(dir string, disk Disk) (*Store, error) {
 	if err := os.RemoveAll(filepath.Join(dir, "tmp")); err != nil {
 		return nil, fmt.Errorf("dirblob: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "tmp"), 0o700); err != nil {
 		return nil, fmt.Errorf("dirblob: %w", err)
 	}
-	return &Store{dir: dir}, nil
+	return &Store{dir, disk}, nil
 }
 
 func (s *Store) path(key string) (string, error) {
@@ -37,13 +47,34 @@ func (s *Store) path(key string) (string, error) {
 	return filepath.Join(s.dir, "values", key), nil
 }
 
+// taking takes the room for the bytes that are read.
+type taking struct {
+	io.Reader
+
+	take  func(n int64) bool
+	taken int64
+}
+
+func (t *taking) Read(b []byte) (int, error) {
+	n, err := t.Reader.Read(b)
+	if n > 0 && !t.take(int64(n)) {
+		return 0, blob.ErrFull
+	}
+	t.taken += int64(n)
+	return n, err
+}
+
 // Put implements [blob.Store].
-func (s *Store) Put(_ context.Context, key string, r io.Reader, limit int64) (n int64, err error) {
+func (s *Store) Put(ctx context.Context, key string, r io.Reader, limit int64) (n int64, err error) {
 	path, err := s.path(key)
 	if err != nil {
 		return 0, err
 	}
+	from := &taking{Reader: io.LimitReader(r, limit+1), take: func(n int64) bool { return s.disk.Take(ctx, n) }}
 	defer func() {
+		if err != nil {
+			s.disk.Give(ctx, from.taken)
+		}
 		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 			err = fmt.Errorf("%w: %w", blob.ErrFull, err)
 		}
@@ -58,13 +89,14 @@ func (s *Store) Put(_ context.Context, key string, r io.Reader, limit int64) (n 
 			_ = os.Remove(tmp.Name())
 		}
 	}()
-	n, err = io.Copy(tmp, io.LimitReader(r, limit+1))
+	n, err = io.Copy(tmp, from)
 	if err != nil {
 		return 0, err
 	}
 	if n > limit {
 		return 0, blob.ErrTooLarge
 	}
+	replaced, missing := os.Lstat(path)
 	for _, step := range []func() error{
 		tmp.Sync, tmp.Close,
 		func() error { return os.MkdirAll(filepath.Dir(path), 0o700) },
@@ -74,6 +106,9 @@ func (s *Store) Put(_ context.Context, key string, r io.Reader, limit int64) (n 
 		if err = step(); err != nil {
 			return 0, fmt.Errorf("dirblob: %w", err)
 		}
+	}
+	if missing == nil {
+		s.disk.Give(ctx, replaced.Size())
 	}
 	return n, nil
 }
@@ -103,24 +138,43 @@ func (s *Store) Get(_ context.Context, key string) (io.ReadCloser, error) {
 }
 
 // Delete implements [blob.Store].
-func (s *Store) Delete(_ context.Context, key string) error {
+func (s *Store) Delete(ctx context.Context, key string) error {
 	path, err := s.path(key)
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	return s.remove(ctx, path)
+}
+
+// remove removes a file, if it exists, and gives its room back.
+func (s *Store) remove(ctx context.Context, path string) error {
+	info, err := os.Lstat(path)
+	if err == nil {
+		err = os.Remove(path)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("dirblob: %w", err)
 	}
+	s.disk.Give(ctx, info.Size())
 	return nil
 }
 
 // DeleteAll implements [blob.Store]: it removes the folder.
-func (s *Store) DeleteAll(_ context.Context, below string) error {
+func (s *Store) DeleteAll(ctx context.Context, below string) error {
 	path, err := s.path(strings.TrimSuffix(below, "/"))
 	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(path); err != nil {
+	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			return s.remove(ctx, file)
+		}
+		return nil // what cannot be listed is removed below
+	})
+	if err = errors.Join(err, os.RemoveAll(path)); err != nil {
 		return fmt.Errorf("dirblob: %w", err)
 	}
 	return nil
