@@ -156,6 +156,10 @@ func (x *Executor) From(
 			return e, err
 		}
 		after, err := x.apply(ctx, e, tx, c, &known)
+		if record.IsFull(err) && known.read && !known.noRoom { // an end needs no room
+			known.noRoom = true
+			continue
+		}
 		if !errors.Is(err, record.ErrConflict) {
 			return after, err
 		}
@@ -300,14 +304,16 @@ type texts struct {
 	of   int // steps that the run had
 	all  []record.Step
 	err  error
+
+	noRoom bool // the disk has none for what is left of them
 }
 
 // partial is what a cancelled run leaves instead of a result; nil: nothing. A run that is deleted leaves nothing, nor
-// does one whose journal cannot be read, as it must end all the same. The error is that of ctx.
+// does one whose journal cannot be read, or whose text finds no room on the disk, as it must end all the same. The error is that of ctx.
 func (x *Executor) partial(
 	ctx context.Context, r record.Run, journalled int, c Change, known *texts,
 ) (*events.Partial, error) {
-	if r.Deleted || r.Status != lifecycle.Cancelled || r.Steps == 0 {
+	if r.Deleted || known.noRoom || r.Status != lifecycle.Cancelled || r.Steps == 0 {
 		return nil, nil
 	}
 	if !known.read || known.of != journalled {

@@ -40,7 +40,6 @@ func (a *attempt) run(ctx context.Context) (err error) {
 	ctx, span := a.span(share.With(ctx, share.Holder{Organization: of.Organization, User: of.User}))
 	defer func() { a.endSpan(span, err) }()
 	reporting := context.WithoutCancel(ctx)
-	a.process = ctx
 	died := host.Catch(func() { err = a.settler.conclude(reporting, a.perform(ctx)) })
 	if died != nil {
 		a.log().Error("run attempt panicked", "panic", died.Value, "stack", string(died.Stack))

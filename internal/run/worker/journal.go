@@ -24,10 +24,8 @@ type journal struct {
 // add stores finished steps. It returns errCancel if a cancel was requested.
 func (j *journal) add(ctx context.Context, steps []record.Step) error {
 	j.used.add(steps)
-	err := j.whenRoom(ctx, func() error {
-		return j.report(ctx, func(w lifecycle.Work) transition.Change {
-			return transition.Change{Event: lifecycle.Step{Work: w}, Steps: steps}
-		})
+	err := j.report(ctx, func(w lifecycle.Work) transition.Change {
+		return transition.Change{Event: lifecycle.Step{Work: w}, Steps: steps}
 	})
 	if err == nil && j.current().Value.CancelRequested {
 		j.stop(errCancel)

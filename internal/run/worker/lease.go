@@ -11,7 +11,6 @@ import (
 
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/host"
-	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/run/stream"
 	"agentplatform/internal/run/transition"
 	"agentplatform/internal/store/record"
@@ -30,7 +29,6 @@ type lease struct {
 	number  int // of the attempt
 	used    *tally
 	stop    context.CancelCauseFunc // cancels the work; set before the work begins
-	process context.Context         // ends when the process stops; set before the work begins
 	leaving atomic.Bool             // no further step may begin
 
 	mu      sync.Mutex // guards the fields below; never held during a call of a port
@@ -129,31 +127,6 @@ func (l *lease) reportBy(
 	l.renewed, l.end = max(l.renewed, began), trusted
 	l.mu.Unlock()
 	return nil
-}
-
-// roomPause is the time between two reports while there is no room.
-const roomPause = 2 * time.Second
-
-// whenRoom makes a report. While the disk has no room for what it stores, it waits, and renews the lease meanwhile: the
-// work is done, and must not be lost. It waits as long as a pause may last. The errors are those of report, errCancel,
-// and the refusal when the process stops.
-func (l *lease) whenRoom(ctx context.Context, report func() error) error {
-	until := l.Host.Now().Add(l.PauseExpiry)
-	for waited := false; ; waited = true {
-		err := report()
-		if full, is := problem.As(err); !is || full.Kind != problem.Full || ctx.Err() != nil {
-			return err
-		}
-		if !waited {
-			l.log().Warn("the run waits until the disk has room", "error", err)
-		}
-		if l.Host.Now().After(until) || l.leaving.Load() || l.Host.Sleep(l.process, roomPause) != nil {
-			return err
-		}
-		if err := l.renew(ctx, l.Lease/3); errors.Is(err, errLost) || errors.Is(err, errCancel) {
-			return err
-		}
-	}
 }
 
 // heartbeat renews the lease until ctx ends. A renewal that hangs is cancelled before the lease ends, and retried. If

@@ -4,75 +4,94 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/ai/model"
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/store/record"
 )
 
-// A run whose answer or step finds no room on the disk keeps it, however long, and goes on when there is room.
-func TestARunWaitsForRoomOnTheDisk(t *testing.T) {
+// A run fails whose answer, step or pause finds no room on the disk, however large that is. A cancelled run ends, too.
+// Its worker is free, and nothing stays of what was not committed.
+func TestARunWithoutRoomOnTheDiskFails(t *testing.T) {
 	long := strings.Repeat("long ", 10_000)
-	answers := func(s *stage) { s.said = says(long) }
-	steps := func(s *stage) {
-		s.tools = []tool.Offer{offer("look",
-			func(context.Context) (tool.Result, error) { return tool.TextResult(long), nil })}
-		s.said = talks("look")
+	returns := func(text string) func(*stage) {
+		return func(s *stage) {
+			s.tools = []tool.Offer{offer("look",
+				func(context.Context) (tool.Result, error) { return tool.TextResult(text), nil })}
+			s.said = func(_ context.Context, r model.Request, _ func(string)) (model.Reply, error) {
+				if len(s.asked) == 1 {
+					reply := calls("look")
+					reply.Text = text
+					return reply, nil
+				}
+				return model.Reply{Text: text, Finish: "stop"}, nil
+			}
+		}
 	}
+	noBlobs := func(s *stage) { s.room.Store(100) }
+	noRows := func(s *stage) { s.rows.Store(100) }
 	for name, c := range map[string]struct {
-		made  func(*stage)
-		calls int
-	}{"an answer": {answers, 1}, "a step": {steps, 2}} {
+		made, full func(*stage)
+	}{
+		"a large answer": {func(s *stage) { s.said = says(long) }, noBlobs},
+		"a small answer": {func(s *stage) { s.said = says(long[:1000]) }, noRows},
+		"a large step":   {returns(long), noBlobs},
+		"a small step":   {returns("text"), noRows},
+		"a pause": {func(s *stage) {
+			s.edit(func(spec *catalog.AgentSpec) { spec.Approval.Mode = "always" })
+			returns(long)(s)
+		}, noBlobs},
+	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, mute)
-				c.made(s)
-				run := s.post()
-				s.room.Store(100)
-				ended := s.begin(t.Context(), run)
-				time.Sleep(9 * time.Minute)
-				require.Equal(t, lifecycle.Running, s.run(run).Status)
-				s.room.Store(1 << 30)
-				<-ended
-				r := s.run(run)
-				assert.Equal(t, []any{lifecycle.Completed, 1, c.calls}, []any{r.Status, r.Attempt, len(s.asked)})
-				assert.Equal(t, 1, strings.Count(s.log.String(), "the run waits until the disk has room"))
-			})
-			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, mute)
-				c.made(s)
-				run := s.post()
-				s.room.Store(100)
-				ended := s.begin(t.Context(), run)
-				time.Sleep(9 * time.Minute)
+			s := newStage(t, mute)
+			c.made(s)
+			run := s.post()
+			c.full(s)
+			s.handle(t.Context(), run)
+			r := s.run(run)
+			assert.Equal(t, lifecycle.Failed, r.Status)
+			assert.Contains(t, r.Error, "insufficient_storage: ")
+			assert.Empty(t, s.blobs.Keys())
+
+			s = newStage(t, mute)
+			c.made(s)
+			said := s.said
+			s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 				s.cancel(run)
-				<-ended
-				assert.Equal(t, lifecycle.Cancelled, s.run(run).Status, "a cancel needs no room")
-			})
-			synctest.Test(t, func(t *testing.T) {
-				s := newStage(t, mute)
-				c.made(s)
-				run := s.post()
-				s.room.Store(100)
-				ctx, stop := context.WithCancel(t.Context())
-				ended := s.begin(ctx, run)
-				time.Sleep(time.Minute)
-				began := time.Now()
-				stop()
-				<-ended
-				assert.Less(t, time.Since(began), drain+time.Second, "nor does a stop wait for it")
-				s.room.Store(1 << 30)
-				time.Sleep(lease)
-				s.handle(t.Context(), run)
-				assert.Equal(t, lifecycle.Completed, s.run(run).Status)
-			})
+				return said(ctx, r, emit)
+			}
+			run = s.post()
+			c.full(s)
+			s.handle(t.Context(), run)
+			assert.Equal(t, lifecycle.Cancelled, s.run(run).Status, "a cancel needs no room")
 		})
 	}
+}
+
+// A cancelled run whose text finds no room on the disk ends without it.
+func TestACancelledRunNeedsNoRoomForItsText(t *testing.T) {
+	s := newStage(t, mute)
+	s.tools = []tool.Offer{fine("look")}
+	var run string
+	s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) {
+		if len(s.asked) == 1 {
+			reply := calls("look")
+			reply.Text = strings.Repeat("long ", 10_000)
+			return reply, nil
+		}
+		s.room.Store(100)
+		s.cancel(run)
+		return model.Reply{Text: "done", Finish: "stop"}, nil
+	}
+	run = s.post()
+	s.handle(t.Context(), run)
+	assert.Equal(t, lifecycle.Cancelled, s.run(run).Status)
+	assert.Len(t, s.journal(run), 2)
 }
 
 // A run whose tool returns a file that its user has no room for goes on, and the model reads why. Nothing of the file

@@ -9,7 +9,6 @@ import (
 	"agentplatform/internal/ai/model"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
-	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/run/agent"
 	"agentplatform/internal/run/transition"
 	"agentplatform/internal/run/view"
@@ -40,8 +39,8 @@ func (s *settler) conclude(ctx context.Context, p performed) error {
 		return s.stopped(ctx, p.Last, func(w lifecycle.Work) lifecycle.Event { return lifecycle.TimeOut{Work: w} })
 	case p.err == nil:
 		return s.settle(ctx, p.Result)
-	case record.Unstorable(p.err):
-		return s.unstorable(ctx)
+	case unstorable(p.err) != "":
+		return s.failIfUnstorable(ctx, p.err)
 	case errors.Is(p.err, errCancel), errors.Is(p.cause, errCancel):
 		return s.stopped(ctx, p.Last, cancelled)
 	case errors.Is(p.err, errLost), errors.Is(p.cause, errLost):
@@ -77,13 +76,10 @@ func (s *settler) stopped(
 				return transition.Change{Event: event(w), Steps: steps}, err
 			})
 	}
-	if full, is := problem.As(err); is && full.Kind == problem.Full { // an end does not wait for room
+	if record.IsFull(err) { // an end needs no room
 		err = s.report(ctx, func(w lifecycle.Work) transition.Change { return transition.Change{Event: event(w)} })
 	}
-	if record.Unstorable(err) {
-		return s.unstorable(ctx)
-	}
-	return err
+	return s.failIfUnstorable(ctx, err)
 }
 
 // settle commits the loop's result. If that can never be stored, the run fails instead.
@@ -91,17 +87,11 @@ func (s *settler) settle(ctx context.Context, r agent.Result) error {
 	s.used.add(r.Last)
 	var err error
 	if r.Answer == nil && len(r.Interrupts) > 0 {
-		err = s.whenRoom(ctx, func() error { return s.pause(ctx, r) })
+		err = s.pause(ctx, r)
 	} else {
-		err = s.whenRoom(ctx, func() error { return s.report(ctx, s.ending(r)) })
+		err = s.report(ctx, s.ending(r))
 	}
-	if errors.Is(err, errCancel) {
-		return s.stopped(ctx, r.Last, cancelled)
-	}
-	if record.Unstorable(err) {
-		return s.unstorable(ctx)
-	}
-	return err
+	return s.failIfUnstorable(ctx, err)
 }
 
 // pause commits a pause. If one of its interrupts is an approval, the pause records the published version of the
@@ -145,11 +135,26 @@ func withoutLast(r agent.Result) []record.Step {
 	return r.Last
 }
 
-// unstorable fails the run because its result can never be stored.
-func (s *settler) unstorable(ctx context.Context) error {
+// unstorable is why a run fails whose work was not stored; empty: it does not fail.
+func unstorable(err error) string {
+	switch {
+	case record.Unstorable(err):
+		return "what the agent made is too large, or cannot be stored"
+	case record.IsFull(err):
+		return "insufficient_storage: the disk has no room for what the agent made"
+	default:
+		return ""
+	}
+}
+
+// failIfUnstorable fails the run if its work was not stored for such a reason. It returns any other error as it is.
+func (s *settler) failIfUnstorable(ctx context.Context, err error) error {
+	why := unstorable(err)
+	if why == "" {
+		return err
+	}
 	return s.report(ctx, func(w lifecycle.Work) transition.Change {
-		return transition.Change{Event: lifecycle.Fail{Work: w,
-			Error: "what the agent made is too large, or cannot be stored"}}
+		return transition.Change{Event: lifecycle.Fail{Work: w, Error: why}}
 	})
 }
 

@@ -63,6 +63,7 @@ type stage struct {
 	nudges *nudges
 	room   atomic.Int64 // on the disk for each blob, in bytes
 	rows   atomic.Int64 // on the disk for growing rows, in bytes
+	blobs  *limited
 
 	asked   []model.Request // of the model, in order
 	beating atomic.Bool     // the model is working
@@ -186,7 +187,8 @@ func newStage(t *testing.T, notifier func(host.Host) stream.Notifier) *stage {
 	s.table, s.frames = &hooked{Table: memtable.New(h.Now)}, &hooked{Table: memtable.New(h.Now)}
 	s.room.Store(1 << 40)
 	s.rows.Store(1 << 40)
-	s.store = record.New(s.table, &limited{room: &s.room}, h).WithDisk(share.NewDisk(s.rows.Load, 0), nil)
+	s.blobs = &limited{room: &s.room}
+	s.store = record.New(s.table, s.blobs, h).WithDisk(share.NewDisk(s.rows.Load, 0), nil)
 	tenants := tenant.New(s.store, s.store.Known(), h, tenant.Defaults{
 		UserCap: 100, OrganizationCap: 100, RateLimit: 1, RateBurst: 1, ActiveLimit: 10 * time.Minute,
 	}, nil)
