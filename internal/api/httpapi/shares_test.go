@@ -132,6 +132,23 @@ func TestConnectionsOfAnOrganizationLeaveOthersRoom(t *testing.T) {
 	}, patience, 10*time.Millisecond, "a connection is given back")
 }
 
+// A request over the share of connections counts against the rate of its key, as any other.
+func TestARequestOverTheShareOfConnectionsCounts(t *testing.T) {
+	e := httpapitest.New(t, func(c *service.Config) { c.Connections = 20 })
+	s := limited(t, e)
+	theirs, _ := tenantOf(t, e)
+	limits := `{"rate_limit":{"requests_per_minute":1,"burst":8}}`
+	require.Equal(t, http.StatusOK, theirs.Send("PATCH", "/organization", limits).Code)
+	codes := map[string]int{}
+	for range 20 {
+		_, _, why := ask(t, s, theirs, "/me")
+		codes[why.Code]++
+	}
+	assert.Equal(t, 6, codes[""], "a key has 6 of 20 connections")
+	assert.NotZero(t, codes["share_exceeded"])
+	assert.NotZero(t, codes["rate_limited"], "%v", codes)
+}
+
 // A request that finds no slot for its wait does not wait. It is not refused.
 func TestWaitsBeyondTheShareEndAtOnce(t *testing.T) {
 	const hour = time.Hour
