@@ -49,30 +49,19 @@ func (tx *Tx) grows() {
 	}
 }
 
-// takeRoom takes the room for what grows. The caller must call give if the commit fails.
-func (tx *Tx) takeRoom(ctx context.Context) (give func(), err error) {
-	disk := tx.store.disk
-	if disk == nil || tx.grown == 0 {
-		return func() {}, nil
+var errNoGrowth = errors.New("record: the disk has no room for more rows")
+
+// full deletes the blobs of a unit of work that finds no room, and returns its refusal. A blob that stays goes with its
+// run.
+func (tx *Tx) full(ctx context.Context, cause error) error {
+	for _, key := range tx.put {
+		_ = tx.store.blobs.Delete(of(ctx, tx.owner), key)
 	}
-	ctx = of(ctx, tx.owner)
-	if !disk.Take(ctx, tx.grown) {
-		return nil, tx.store.full(errors.New("record: rows may not grow"))
-	}
-	return func() { disk.Give(ctx, tx.grown) }, nil
+	return tx.store.full(cause)
 }
 
 // IsFull says whether a unit of work failed because the disk has no room for what it writes.
 func IsFull(err error) bool {
 	full, is := problem.As(err)
 	return is && full.Kind == problem.Full
-}
-
-// dropPut deletes the blobs of documents of a unit of work that found no room. What cannot be deleted goes with its run.
-func (tx *Tx) dropPut(ctx context.Context, err error) {
-	if IsFull(err) {
-		for _, key := range tx.put {
-			_ = tx.store.blobs.Delete(of(ctx, tx.owner), key)
-		}
-	}
 }

@@ -60,8 +60,10 @@ func (tx *Tx) putDocument(ctx context.Context, owner string, key table.Key, v an
 func (tx *Tx) putBlob(ctx context.Context, owner, key string, b []byte) {
 	tx.owner, tx.put = owner, append(tx.put, key)
 	err := tx.store.putBlob(ctx, owner, key, b)
+	if IsFull(err) {
+		err = tx.full(ctx, err)
+	}
 	tx.fail(err)
-	tx.dropPut(ctx, err)
 }
 
 func (s *Store) putBlob(ctx context.Context, owner, key string, b []byte) error {

@@ -91,22 +91,13 @@ func (tx *Tx) Commit(ctx context.Context) error {
 	if tx.err != nil || len(tx.ops) == 0 {
 		return tx.err
 	}
-	if tx.store.readOnly {
+	s := tx.store
+	if s.readOnly {
 		return errReadOnly
 	}
-	give, err := tx.takeRoom(ctx)
-	if err == nil {
-		if err = tx.commit(ctx); err != nil {
-			give()
-		}
+	if s.disk != nil && tx.grown > 0 && !s.disk.Take(of(ctx, tx.owner), tx.grown) {
+		return tx.full(ctx, errNoGrowth)
 	}
-	tx.dropPut(ctx, err)
-	return err
-}
-
-// commit is Commit of operations for which there is room.
-func (tx *Tx) commit(ctx context.Context) error {
-	s := tx.store
 	ctx, cancel := s.host.WithTimeout(context.WithoutCancel(ctx), s.patience)
 	defer cancel()
 	unknown := false
@@ -127,7 +118,7 @@ func (tx *Tx) commit(ctx context.Context) error {
 			return err
 		}
 		if failure.Kind == table.Full && !unknown {
-			return s.full(err)
+			return tx.full(ctx, err)
 		}
 		unknown = unknown || failure.Kind == table.Unknown
 		if s.host.Sleep(ctx, s.backOff(try)) != nil {
