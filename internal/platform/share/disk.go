@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// Disk divides what is left of a disk, which others use as well. An organization may store bytes while at least as
-// much stays left as it has stored then. So it takes at most half of what the others leave.
+// Disk divides the free part of a disk, which other programs use as well. An organization may store bytes while at
+// least as many stay free as it then has. So it takes at most half of the part that other organizations leave.
 //
-// What an organization has stored counts since the process began, without what was deleted of it. Where a reserve is
-// set, bytes count only while less than that is left. Disk is safe for concurrent use.
+// An organization has the bytes that it has stored since the process began, without those that were deleted. With a
+// reserve, bytes count only while less than the reserve is free. Disk is safe for concurrent use.
 type Disk struct {
 	left    func() int64 // in bytes
 	reserve int64        // 0: all of it
@@ -23,7 +23,7 @@ func NewDisk(left func() int64, reserve int64) *Disk {
 	return &Disk{left: left, reserve: reserve, held: map[string]int64{}}
 }
 
-// Take says whether the holder of the context may store n bytes more. If so, they count.
+// Take reports whether the holder of the context may store n more bytes. If so, they count.
 func (d *Disk) Take(ctx context.Context, n int64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -39,7 +39,7 @@ func (d *Disk) Take(ctx context.Context, n int64) bool {
 	return true
 }
 
-// Give says that n bytes of the holder of the context were deleted. Those that were stored earlier do not count.
+// Give takes n deleted bytes of the holder of the context off its count, which ends at zero.
 func (d *Disk) Give(ctx context.Context, n int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -55,7 +55,7 @@ func TestAnOrganizationLeavesHalfOfTheDisk(t *testing.T) {
 	assert.Equal(t, int64(100), d.fill("a"), "half of 300 and its own 100")
 }
 
-// Who deletes bytes may store them again. Others have no credit for them.
+// An organization may store again the bytes that it has deleted. Others have no credit for them.
 func TestDeletedBytesComeBackToTheirOwner(t *testing.T) {
 	d := disk(200, 0)
 	assert.Equal(t, int64(100), d.fill("hog"))

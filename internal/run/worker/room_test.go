@@ -60,10 +60,10 @@ func TestARunWithoutRoomOnTheDiskFails(t *testing.T) {
 
 			s = newStage(t, mute)
 			c.made(s)
-			said := s.said
+			answers := s.said
 			s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 				s.cancel(run)
-				return said(ctx, r, emit)
+				return answers(ctx, r, emit)
 			}
 			run = s.post()
 			c.full(s)

@@ -40,8 +40,8 @@ func (s *Store) put(ctx context.Context, owner, key string, r io.Reader, limit i
 	return n, err
 }
 
-// grows says that the last operation adds what clients or models write: a run, a document of one, a resource. Such a
-// unit of work needs room on the disk. Others do not, so that runs end, and deletions begin, on a full disk.
+// grows marks the last operation as growth by clients or models: a run, a document of one, a resource. Growth needs
+// room on the disk. Other units of work need none, so that runs end and deletions begin on a full disk.
 func (tx *Tx) grows() {
 	if tx.err == nil {
 		item := tx.ops[len(tx.ops)-1].Item
@@ -60,7 +60,7 @@ func (tx *Tx) full(ctx context.Context, cause error) error {
 	return tx.store.full(cause)
 }
 
-// IsFull says whether a unit of work failed because the disk has no room for what it writes.
+// IsFull reports whether a unit of work failed because the disk has no room.
 func IsFull(err error) bool {
 	full, is := problem.As(err)
 	return is && full.Kind == problem.Full

@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// What clients and models write needs room, however small it is. What ends a run, or begins a deletion, needs none.
+// Growth by clients and models needs room, however small it is. The end of a run and the start of a deletion need none.
 func TestRowsThatGrowNeedRoom(t *testing.T) {
 	w := newRunWorld(t)
 	left := int64(0)
