@@ -51,13 +51,11 @@ func (tx *Tx) grows() {
 
 var errNoGrowth = errors.New("record: the disk has no room for more rows")
 
-// full deletes the blobs of a unit of work that finds no room, and returns its refusal. A blob that stays goes with its
-// run.
-func (tx *Tx) full(ctx context.Context, cause error) error {
+// dropBlobs deletes the blobs of a unit of work that finds no room. One that stays goes with its run.
+func (tx *Tx) dropBlobs(ctx context.Context) {
 	for _, key := range tx.put {
 		_ = tx.store.blobs.Delete(of(ctx, tx.owner), key)
 	}
-	return tx.store.full(cause)
 }
 
 // IsFull reports whether a unit of work failed because the disk has no room.

@@ -61,7 +61,7 @@ func (tx *Tx) putBlob(ctx context.Context, owner, key string, b []byte) {
 	tx.owner, tx.put = owner, append(tx.put, key)
 	err := tx.store.putBlob(ctx, owner, key, b)
 	if IsFull(err) {
-		err = tx.full(ctx, err)
+		tx.dropBlobs(ctx)
 	}
 	tx.fail(err)
 }

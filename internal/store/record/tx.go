@@ -96,7 +96,8 @@ func (tx *Tx) Commit(ctx context.Context) error {
 		return errReadOnly
 	}
 	if s.disk != nil && tx.grown > 0 && !s.disk.Take(of(ctx, tx.owner), tx.grown) {
-		return tx.full(ctx, errNoGrowth)
+		tx.dropBlobs(ctx)
+		return s.full(errNoGrowth)
 	}
 	ctx, cancel := s.host.WithTimeout(context.WithoutCancel(ctx), s.patience)
 	defer cancel()
@@ -118,7 +119,8 @@ func (tx *Tx) Commit(ctx context.Context) error {
 			return err
 		}
 		if failure.Kind == table.Full && !unknown {
-			return tx.full(ctx, err)
+			tx.dropBlobs(ctx)
+			return s.full(err)
 		}
 		unknown = unknown || failure.Kind == table.Unknown
 		if s.host.Sleep(ctx, s.backOff(try)) != nil {
