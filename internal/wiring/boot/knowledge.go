@@ -28,7 +28,7 @@ func (l *Local) ingester(ctx context.Context, meter knowledgeMeter) (*ingest.Ing
 	if l.index, err = diskindex.Open(filepath.Join(s.DataDir, "index")); err != nil {
 		return nil, err
 	}
-	return &ingest.Ingester{
+	ingester := &ingest.Ingester{
 		Knowledge: &knowledge.Knowledge{
 			Store: l.store, Tenants: l.tenants, Host: l.executor.Host, Index: l.index,
 			Models:    knowledge.NewModels(embeddings.Models, embeddings.Names),
@@ -41,5 +41,6 @@ func (l *Local) ingester(ctx context.Context, meter knowledgeMeter) (*ingest.Ing
 		},
 		Fetch: ingest.Fetch{Policy: policy, Client: policy.Client(time.Minute)}, Log: l.log,
 		Deadline: s.IngestDeadline, ProcessID: l.executor.ProcessID, Extract: extract.Document, OnMove: meter.moved,
-	}, nil
+	}
+	return ingester, ingester.Recover(ctx)
 }

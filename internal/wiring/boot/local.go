@@ -258,9 +258,6 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		Secret: s.WebhookSecret, ProcessID: l.executor.ProcessID, OnAttempt: meter.delivered,
 		Reads: l.tenants.SenderReads, Form: a2a.Notification,
 	}
-	if err := ingester.Recover(ctx); err != nil {
-		return err
-	}
 	l.server = service.New(service.Config{
 		Config: httpapi.Config{
 			Tenants: l.tenants, Host: machine, Log: log, Tracer: l.tracer, Metrics: registry, MaxBody: s.MaxBody,
