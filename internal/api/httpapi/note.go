@@ -54,8 +54,8 @@ func isFault(status int, code string) bool {
 func routeOf(pattern string) string { return pattern[strings.IndexByte(pattern, ' ')+1:] }
 
 // levelOf is the level of a request's line. An operator needs what changed something and what was refused to one of the
-// keys. Reads that succeed are far more, and polls most of them. What has no key, is over its limit, or finds a full
-// disk can be any amount. Those stand in the metrics.
+// keys. Reads that succeed are far more, and polls most of them. Requests without a key, over a limit, or refused by a
+// full disk can be any amount. Those stand in the metrics.
 func levelOf(method string, c *Call, status int) slog.Level {
 	reads := method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 	switch {

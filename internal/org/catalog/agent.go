@@ -79,8 +79,8 @@ func (s AgentSpec) Unknown(offers []tool.Offer) []string {
 	return slices.DeleteFunc(tool.Unknown(offers, s.Approval.Tools), s.Offers)
 }
 
-// NeedsApproval reports whether each call of one of its toolkits' tools needs an approval, by the policy of this version
-// or by that of the published one.
+// NeedsApproval reports whether each call of one of its toolkits' tools needs an approval. The policy of this version
+// or that of the published one may ask for it.
 func (s AgentSpec) NeedsApproval(offers []tool.Offer, o tool.Offer, published AgentApproval) bool {
 	return s.Approval.names(offers, o) || published.names(offers, o) || len(s.Unknown(offers)) > 0
 }

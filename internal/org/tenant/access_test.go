@@ -137,7 +137,7 @@ func TestWhoApprovesACall(t *testing.T) {
 
 // A draft decides for its own runs alone, and lets nobody approve whom the published version does not let. That others
 // must approve also counts in the version that the run has.
-func TestWhoApprovesIsSaidByEachVersionThatCounts(t *testing.T) {
+func TestEachVersionThatCountsRulesWhoApproves(t *testing.T) {
 	w := newWorld(t)
 	own, _ := w.person("own@example.com", tenant.Member, tenant.LevelRun)
 	admin, _ := w.person("admin@example.com", tenant.Admin, tenant.LevelAdmin)
@@ -206,7 +206,7 @@ func TestOnlyAnAdminAddsApprovers(t *testing.T) {
 				func(s catalog.AgentSpec) (catalog.AgentSpec, error) { spec(c.self, c.now)(&s); return s, nil })
 			return err
 		}
-		for way, try := range map[string]func(id string) error{
+		for way, save := range map[string]func(id string) error{
 			"an edit": func(id string) error { return edit(manager, id, true) },
 			"a draft": func(id string) error { return edit(manager, id, false) },
 			"a publication": func(id string) error {
@@ -215,7 +215,7 @@ func TestOnlyAnAdminAddsApprovers(t *testing.T) {
 				return err
 			},
 		} {
-			err := try(w.agent(spec(c.self, c.was)))
+			err := save(w.agent(spec(c.self, c.was)))
 			if !c.loosens {
 				require.NoError(t, err, "%s from %v to %v", way, c.was, c.now)
 			} else {

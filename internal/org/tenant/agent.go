@@ -162,7 +162,7 @@ func (t *Tenants) approvers(
 	return others, members, nil
 }
 
-// ApproversProblem says whom an agent's policy lacks; empty: nobody. The agent goes on, and calls wait for admins.
+// ApproversProblem names whom an agent's policy lacks; empty: nobody. The agent goes on, and calls wait for admins.
 // Its error is the store's.
 func (t *Tenants) ApproversProblem(ctx context.Context, organization string, s catalog.AgentSpec) (string, error) {
 	others, members, err := t.approvers(ctx, organization, s)

@@ -25,7 +25,7 @@ func only(t *testing.T, s *toolkit.Toolkits, id, name string) toolkit.Tool {
 	return toolkit.Tool{}
 }
 
-// A tool that its server removes and offers again has the rules that its owner had set. Its approval begins anew if a
+// A tool that its server removes and offers again has the rules that its owner had set. Its approval begins again if a
 // call may change something: the owner decided about another time.
 func TestAToolOfferedAgainHasItsRules(t *testing.T) {
 	scope, limit, no := record.Of("o"), 5_000, false

@@ -76,7 +76,7 @@ func (s *session) hide(ctx context.Context) error {
 const firstSearch = "first"
 
 // searchFirst searches for the user's message as the run's first step, where the agent wants that and no search needs
-// an approval. The error is that of ctx, Journal or Search: another attempt searches again, as a model that was not shown
+// an approval. The error is that of ctx, Journal or Search. Another attempt searches again: a model that was not shown
 // what there is would answer without it.
 func (s *session) searchFirst(ctx context.Context) error {
 	if s.Search == nil || !s.Agent.Spec.Knowledge.Always || s.searchNeedsApproval() || len(s.steps) > 0 {

@@ -82,7 +82,7 @@ func (x *Executor) Next(
 }
 
 // Postponed is the event that has the sweeper look at a run again when it is due. It also moves the start deadline of
-// a queued run while atWork says that a worker is at work on a run of the organization. The error is that of atWork.
+// a queued run while atWork reports that a worker has a run of the organization. The error is that of atWork.
 func (x *Executor) Postponed(
 	ctx context.Context, r lifecycle.Run, due time.Time,
 	atWork func(ctx context.Context, organization string) (bool, error),

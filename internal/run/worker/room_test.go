@@ -23,7 +23,7 @@ func TestARunWithoutRoomOnTheDiskFails(t *testing.T) {
 		return func(s *stage) {
 			s.tools = []tool.Offer{offer("look",
 				func(context.Context) (tool.Result, error) { return tool.TextResult(text), nil })}
-			s.said = func(_ context.Context, r model.Request, _ func(string)) (model.Reply, error) {
+			s.said = func(_ context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
 				if len(s.asked) == 1 {
 					reply := calls("look")
 					reply.Text = text

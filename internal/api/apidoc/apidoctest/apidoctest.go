@@ -137,8 +137,8 @@ var alwaysThere = map[string]bool{
 // refusalFits returns an error where the refusal of a share lacks a member that describes the limit.
 func refusalFits(body []byte) error {
 	var refusal map[string]any
-	if json.Unmarshal(body, &refusal) != nil ||
-		refusal["code"] != "share_exceeded" && refusal["code"] != "paused_runs_limit" {
+	_ = json.Unmarshal(body, &refusal) // other bodies are not refusals
+	if refusal["code"] != "share_exceeded" && refusal["code"] != "paused_runs_limit" {
 		return nil
 	}
 	for _, name := range []string{"limit", "scope", "max", "used", "retry_after"} {
