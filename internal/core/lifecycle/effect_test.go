@@ -172,7 +172,7 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 		},
 		"a removal of a run with a worker": {
 			Running, func(r *Run) { r.Parked = []string{"p"} }, Remove{},
-			[]change{removed, func(r *Run) { r.Deleted = true }},
+			[]change{removed, func(r *Run) { r.Deleted, r.Slots = true, Slots{} }},
 		},
 		"the end of a removed run": {
 			Running, func(r *Run) { r.Deleted, r.CancelRequested, r.Parked = true, true, []string{"p"} },

@@ -408,9 +408,9 @@ func (e Postpone) apply(o *Outcome, _ time.Time) error {
 	return nil
 }
 
-// Remove ends a run whose chat, user or organization is deleted: at the same moment as [Cancel] does, so that what a
-// call under way uses is counted. No webhook is sent. The parked messages are dropped, and the chat is lost, unless
-// KeepParked states that the chat stays.
+// Remove ends a run whose chat, user or organization is deleted. It ends it when [Cancel] would, so that what a call
+// under way uses is counted. No webhook is sent. KeepParked means that the chat stays. Without it the slots are free
+// immediately, and the parked messages are dropped.
 type Remove struct {
 	KeepParked bool
 	ProcessID  string
@@ -419,7 +419,9 @@ type Remove struct {
 func (e Remove) apply(o *Outcome, now time.Time) error {
 	r := &o.After
 	r.CancelRequested, r.CancelReason, r.Callback = true, "deleted", false
-	r.Deleted = r.Deleted || !e.KeepParked
+	if r.Deleted = r.Deleted || !e.KeepParked; r.Deleted {
+		r.Slots = Slots{}
+	}
 	if r.Status != Running || r.Lease.Lapsed(now, e.ProcessID) {
 		o.enter(Cancelled, now)
 	}

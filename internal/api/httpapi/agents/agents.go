@@ -174,8 +174,8 @@ func (h *handlers) readAgent(ctx context.Context, p tenant.Principal, in *httpap
 	return httpapi.Versioned(e.Version(), v), err
 }
 
-// problemsOf lists the tools that an agent's policy names and that it does not have, and whether nobody may approve. The
-// policies are that of its newest version, and of the version that new runs begin with.
+// problemsOf lists the tools that an agent's policy names and that it does not have, and that nobody may approve. It
+// checks the policies of its newest version, and of the version that new runs begin with.
 func (h *handlers) problemsOf(ctx context.Context, p tenant.Principal, a catalog.Agent) (list []string, err error) {
 	versions := []catalog.Agent{a}
 	if a.Current() != a.Version {

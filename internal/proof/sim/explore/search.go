@@ -175,7 +175,7 @@ func (w *world) checkTable(s *state) {
 			continue
 		case len(entries) > 0:
 			w.violated("run %s is %s, and the ledger has %v", id, r.Status, entries)
-		case held[id] != 2:
+		case r.Deleted && held[id] > 0, !r.Deleted && held[id] != 2:
 			w.violated("run %s is %s and holds %d slots", id, r.Status, held[id])
 		case !due["run/"+id]:
 			w.violated("run %s is %s and nobody will look at it", id, r.Status)
