@@ -155,5 +155,7 @@ func TestTextsOfAModelThroughTheProgram(t *testing.T) {
 	assert.Equal(t, text, result(run)["answer"])
 	assert.Equal(t, map[string]any{"city": "Repaired"}, result(run)["output"])
 	assert.Greater(t, len(inits), 1, "what replaces a text begins with a fresh init")
-	assert.Equal(t, "I look.", inits[len(inits)-1]) // the first one has a text, too, where the reader was slow
+	last := inits[len(inits)-1] // has the repaired answer, too, where the reader was slow
+	assert.True(t, strings.HasPrefix(last, "I look."), last)
+	assert.NotContains(t, last, "Rome")
 }
