@@ -100,18 +100,21 @@ func TestTextsOfAModelThroughTheProgram(t *testing.T) {
 		return saying(speech{text: text, finish: "tool_calls",
 			calls: [][3]string{{"c", "calculate", `{"expression":"2+3"}`}}})
 	}
-	held := make(chan struct{}) // until a reader has the first answer
+	held := make(chan struct{}) // until a reader has the answer that is then replaced
 	slow := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		chunk(w, map[string]any{"content": `Here: {"town":"Rome"}`}, "")
+		_ = http.NewResponseController(w).Flush()
 		select {
 		case <-held:
 		case <-r.Context().Done():
 		}
-		stop(`{"city":"Repaired"}`)(w, r)
+		stop("")(w, r)
 	}
 	models := &scripted{bodies: map[string][]string{}, scripts: map[string][]http.HandlerFunc{
 		"joined": {call("Let me check for you."), stop("# Result\n5")}, "next": {stop("bye")},
 		"empty": {stop(" \n"), stop("")}, "second": {stop("\u200B"), stop("Hello")},
-		"repaired": {call("I look."), stop(`Here: {"town":"Rome"}`), slow},
+		"repaired": {call("I look."), slow, stop(`{"city":"Repaired"}`)},
 	}}
 	provider := httptest.NewServer(models)
 	t.Cleanup(provider.Close)
