@@ -156,10 +156,6 @@ func (x *Executor) From(
 			return e, err
 		}
 		after, err := x.apply(ctx, e, tx, c, &known)
-		if record.IsFull(err) && known.read && !known.noRoom { // an end needs no room
-			known.noRoom = true
-			continue
-		}
 		if !errors.Is(err, record.ErrConflict) {
 			return after, err
 		}
@@ -209,6 +205,8 @@ func (x *Executor) Apply(
 	return x.apply(ctx, e, tx, c, &texts{})
 }
 
+// apply is Apply with what is known of the run's texts. An end needs no room: where the disk has none, the run leaves
+// no text. Only a completed run needs room, for its result.
 func (x *Executor) apply(
 	ctx context.Context, e record.RunEntity, tx *record.Tx, c Change, known *texts,
 ) (record.RunEntity, error) {
@@ -216,6 +214,20 @@ func (x *Executor) apply(
 	if err != nil {
 		return e, err
 	}
+	begun := *tx
+	after, err := x.commit(ctx, e, tx, o, c, known)
+	ends := o.After.Status.Terminal() && o.After.Status != lifecycle.Completed
+	if !ends || known.noRoom || !record.IsFull(err) {
+		return after, err
+	}
+	known.noRoom = true
+	return x.commit(ctx, e, &begun, o, c, known)
+}
+
+// commit adds an outcome to the unit of work and commits that.
+func (x *Executor) commit(
+	ctx context.Context, e record.RunEntity, tx *record.Tx, o lifecycle.Outcome, c Change, known *texts,
+) (_ record.RunEntity, err error) {
 	after := e.Value
 	after.Run = o.After
 	after.Callback = after.Callback || c.Callback
