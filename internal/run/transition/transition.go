@@ -206,7 +206,7 @@ func (x *Executor) Apply(
 }
 
 // apply is Apply with what is known of the run's texts. An end needs no room: where the disk has none, the run leaves
-// no text. Only a completed run needs room, for its result.
+// no text, and the body of its webhook is in the row. Only a completed run needs room, for its result.
 func (x *Executor) apply(
 	ctx context.Context, e record.RunEntity, tx *record.Tx, c Change, known *texts,
 ) (record.RunEntity, error) {
@@ -299,7 +299,7 @@ func (x *Executor) beside(
 	}
 	tx.CountTokens(ctx, &after.Run)
 	if o.Announce && tx.Err() == nil {
-		if err := x.announce(ctx, tx, *after, c, partial); err != nil {
+		if err := x.announce(ctx, tx, *after, c, partial, known.noRoom); err != nil {
 			return err
 		}
 	}
@@ -350,9 +350,10 @@ func (x *Executor) partial(
 	return &events.Partial{Answer: text, FinishReason: string(lifecycle.Cancelled)}, nil
 }
 
-// announce writes the webhook delivery of a status, its body with its final bytes but for what a result quotes.
+// announce writes the webhook delivery of a status, its body with its final bytes but for what a result quotes. Without
+// room on the disk the body is in the delivery's row: metadata and error, so it is no larger than a row may be.
 func (x *Executor) announce(
-	ctx context.Context, tx *record.Tx, r record.Run, c Change, partial *events.Partial,
+	ctx context.Context, tx *record.Tx, r record.Run, c Change, partial *events.Partial, noRoom bool,
 ) error {
 	in, err := x.Store.Input(ctx, r)
 	if err != nil {
@@ -398,7 +399,11 @@ func (x *Executor) announce(
 		return err
 	}
 	h.Body = string(final)
-	tx.NewDelivery(ctx, h)
+	if noRoom {
+		tx.PutDelivery(record.Fresh(h))
+	} else {
+		tx.NewDelivery(ctx, h)
+	}
 	return nil
 }
 

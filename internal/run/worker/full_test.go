@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -29,7 +30,7 @@ func TestAnEndNeedsNoRoom(t *testing.T) {
 	for name, c := range ends() {
 		for _, length := range []int{1000, 50_000} { // in the journal's item, and in the blob store
 			for callback, metadata := range map[string]map[string]string{
-				"": nil, "https://example.com/hook": {"a": "b"},
+				"": nil, "https://example.com/hook": largestMetadata(),
 			} {
 				t.Run(fmt.Sprint(name, length, callback), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
@@ -158,4 +159,13 @@ func (s *stage) hasEnded(run string, status lifecycle.Status, metadata map[strin
 	var body events.Webhook
 	require.NoError(s, json.Unmarshal(raw, &body))
 	assert.Equal(s, metadata, body.Metadata)
+}
+
+// largestMetadata is as much as a client may give, of a character whose JSON is longest.
+func largestMetadata() map[string]string {
+	most := map[string]string{}
+	for n := range 16 {
+		most[strconv.Itoa(10+n)+strings.Repeat("<", 62)] = strings.Repeat("<", 1024)
+	}
+	return most
 }
