@@ -272,6 +272,7 @@ func (t *Tenants) RemoveOrganization(ctx context.Context, id string) (job string
 // id.
 func (t *Tenants) beginRemoval(tx *record.Tx, organization string, kind record.JobKind, subject string) (job string) {
 	job = tx.WriteID()
+	tx.Frees()
 	tx.PutJob(record.Fresh(record.Job{
 		ID: job, Organization: organization, Kind: kind, Subject: subject, Due: t.host.Now(),
 	}))

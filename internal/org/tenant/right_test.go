@@ -1,6 +1,7 @@
 package tenant_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/share"
 	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/record"
 )
@@ -452,25 +454,29 @@ func TestWebhookSecretIsSealedAndItsRotationOverlaps(t *testing.T) {
 
 // What is removed cannot be reached from then on, and a job is stored that deletes what belongs to it.
 func TestRemovalHidesAtOnceAndStoresAJob(t *testing.T) {
+	by := func(w *world) context.Context {
+		return record.By(w.Context(), record.Author{Organization: w.name, Operation: "doIt"})
+	}
 	for kind, remove := range map[record.JobKind]func(
 		w *world, p tenant.Principal, group string,
 	) (job, subject string, err error){
 		record.RemoveUser: func(w *world, p tenant.Principal, _ string) (string, string, error) {
-			job, err := w.RemoveUser(w.Context(), tenant.Platform(), w.home, p.User)
+			job, err := w.RemoveUser(by(w), tenant.Platform(), w.home, p.User)
 			return job, p.User, err
 		},
 		record.RemoveGroup: func(w *world, _ tenant.Principal, group string) (string, string, error) {
-			job, err := w.RemoveGroup(w.Context(), w.home, group)
+			job, err := w.RemoveGroup(by(w), w.home, group)
 			return job, group, err
 		},
 		record.RemoveOrganization: func(w *world, _ tenant.Principal, _ string) (string, string, error) {
-			job, err := w.RemoveOrganization(w.Context(), w.name)
+			job, err := w.RemoveOrganization(by(w), w.name)
 			return job, w.name, err
 		},
 	} {
 		w := newWorld(t)
 		group := w.group()
 		p, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
+		*w.store = *w.store.WithDisk(share.NewDisk(func() int64 { return 0 }, 0), nil) // it needs no room
 		id, subject, err := remove(w, p, group)
 		require.NoError(t, err, kind)
 		assert.NotEmpty(t, id, kind)

@@ -177,6 +177,7 @@ func (in *Intake) Cancel(ctx context.Context, who tenant.Principal, id, reason s
 		return e, err
 	}
 	after, err := in.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
+		tx.Frees()
 		tx.AuditDeed(ctx, run.Organization, "run", id)
 		return transition.Change{Event: lifecycle.Cancel{Reason: reason, ProcessID: in.Executor.ProcessID}}, nil
 	})
@@ -256,6 +257,7 @@ func (in *Intake) deleteChat(ctx context.Context, who tenant.Principal, chat rec
 		ID: job, Organization: c.Organization, Kind: record.RemoveChat, Subject: c.ID, OwnID: c.OwnID, Epoch: c.Epoch,
 		Due: in.Host.Now(),
 	}))
+	tx.Frees()
 	tx.AuditDeed(ctx, c.Organization, "chat", c.ID)
 	if c.ActiveRun == "" {
 		chat.Value.Delete()

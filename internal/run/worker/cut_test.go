@@ -192,7 +192,7 @@ func (s *stage) counted(run string, status lifecycle.Status, used lifecycle.Usag
 
 func (s *stage) cancel(run string) {
 	s.Helper()
-	_, err := s.intake.Cancel(s.Context(), s.who, run, "enough")
+	_, err := s.intake.Cancel(s.request(), s.who, run, "enough")
 	require.NoError(s, err)
 }
 

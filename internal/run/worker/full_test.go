@@ -106,7 +106,7 @@ func ends() map[string]end {
 		"a request, of a queued run":   {"queued", (*stage).cancel, lifecycle.Cancelled},
 		"a request, of a released run": {"released", (*stage).cancel, lifecycle.Cancelled},
 		"a deletion, of a paused run": {"paused", func(s *stage, run string) {
-			_, err := s.intake.DeleteChat(s.Context(), s.who, s.run(run).Chat)
+			_, err := s.intake.DeleteChat(s.request(), s.who, s.run(run).Chat)
 			require.NoError(s, err)
 		}, lifecycle.Cancelled},
 	}

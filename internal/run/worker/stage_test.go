@@ -298,6 +298,11 @@ func (s *stage) result(run string) view.Result {
 	return r
 }
 
+// request is the context of a client's request.
+func (s *stage) request() context.Context {
+	return record.By(s.Context(), record.Author{Organization: s.who.Organization, UserID: s.who.User, Operation: "doIt"})
+}
+
 // post sends a message and returns its run's id.
 func (s *stage) post() string {
 	s.Helper()

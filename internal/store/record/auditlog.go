@@ -130,6 +130,9 @@ func (tx *Tx) entry(ctx context.Context, kind, subject string, fill func(*AuditE
 	}
 	fill(&entry)
 	PutResource(tx, Fresh(entry))
+	if !tx.frees {
+		tx.grows()
+	}
 }
 
 // AuditDecisions adds the audit log's entry of a decided pause, if the decision has an author.

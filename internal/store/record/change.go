@@ -66,6 +66,7 @@ func Remove[T Resourceful](
 			return e, err
 		}
 		tx := s.Begin(s.host.NewID())
+		tx.Frees()
 		DeleteResource(tx, e)
 		if more != nil {
 			if err := more(e, tx); err != nil {

@@ -57,6 +57,35 @@ func TestRowsThatGrowNeedRoom(t *testing.T) {
 		func(tx *record.Tx) { record.PutResource(tx, record.Fresh(group("another"))) }))
 }
 
+// An entry of the audit log needs room, or edits would fill what is kept for ends. That of a deletion or an end needs
+// none.
+func TestEntriesOfTheAuditLogNeedRoom(t *testing.T) {
+	e := newEstate(t)
+	ctx := e.by(t.Context())
+	group := catalog.Group{ID: e.NewID(), Organization: e.organization}
+	_, err := record.Create(ctx, e.Store, group, "g")
+	require.NoError(t, err)
+	s := e.WithDisk(share.NewDisk(func() int64 { return 0 }, 0), nil)
+	_, err = record.Change(ctx, s, e.scope(), group.ID, 0, func(g *catalog.Group, _ *record.Tx) error {
+		g.Name = "new"
+		return nil
+	})
+	assert.True(t, record.IsFull(err), "an edit")
+	assert.True(t, record.IsFull(s.NoteDeed(ctx, e.organization, "agent", "a")), "an export")
+	assert.True(t, record.IsFull(committed(ctx, s, "deed", func(tx *record.Tx) {
+		tx.AuditDeed(ctx, e.organization, "delivery", "d")
+	})), "a redelivery")
+	before := len(e.entries(e.organization))
+	_, err = record.Remove[catalog.Group](ctx, s, e.scope(), group.ID, nil)
+	require.NoError(t, err, "a deletion")
+	require.NoError(t, committed(ctx, s, "end", func(tx *record.Tx) {
+		tx.Frees()
+		tx.AuditDeed(ctx, e.organization, "run", "r")
+	}), "an end")
+	require.NoError(t, s.DeleteFile(ctx, e.plain, func(record.File) bool { return false }), "a file's deletion")
+	assert.Len(t, e.entries(e.organization), before+3)
+}
+
 // Of a unit of work that finds no room no blob stays.
 func TestNoBlobStaysWithoutRoom(t *testing.T) {
 	for name, left := range map[string]int64{"for its blobs": 1 << 40, "for its rows": 0} {

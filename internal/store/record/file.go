@@ -353,6 +353,7 @@ func (s *Store) RemoveFile(ctx context.Context, id string, wanted func(File) boo
 // DeleteFile is [Store.RemoveFile] on somebody's behalf, with an entry of the audit log.
 func (s *Store) DeleteFile(ctx context.Context, id string, wanted func(File) bool) error {
 	return s.removeFile(ctx, id, func(f File, tx *Tx) bool {
+		tx.Frees()
 		tx.AuditDeed(ctx, f.Organization, "file", f.ID)
 		return wanted(f)
 	})

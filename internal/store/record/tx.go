@@ -24,6 +24,7 @@ type Tx struct {
 	put     []string // keys of blobs of documents that are stored
 	owner   string   // of what grows
 	grown   int64    // bytes, see [Tx.grows]
+	frees   bool     // see [Tx.Frees]
 }
 
 // Begin begins a unit of work. Every item that it writes carries the write id, by which a repetition recognises its own
