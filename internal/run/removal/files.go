@@ -40,8 +40,8 @@ func (r *Remover) body(ctx context.Context, j *record.Job) (wait time.Duration, 
 		return 0, nil
 	case "removing":
 		j.Cursor = record.BodiesRemoved
-		return record.LateWrites, r.Store.DropBodies(ctx, j.Subject)
+		return record.LateWrites, r.Store.DropBodies(ctx, j.Organization, j.Subject)
 	default:
-		return done, r.Store.DropBodies(ctx, j.Subject)
+		return done, r.Store.DropBodies(ctx, j.Organization, j.Subject)
 	}
 }

@@ -32,7 +32,7 @@ func again(j *record.Job) time.Duration {
 
 // blob deletes a value of the blob store, or a place with its values.
 func (r *Remover) blob(ctx context.Context, j *record.Job) (time.Duration, error) {
-	if err := r.Store.EraseBlob(ctx, j.Subject); err != nil {
+	if err := r.Store.EraseBlob(ctx, j.Organization, j.Subject); err != nil {
 		return 0, err
 	}
 	if !strings.HasSuffix(j.Subject, "/") {
@@ -46,7 +46,7 @@ func (r *Remover) document(ctx context.Context, j *record.Job) (time.Duration, e
 	if err := r.unindex(ctx, j); err != nil {
 		return 0, err
 	}
-	if err := record.EraseBlobs[catalog.Document](ctx, r.Store, j.Subject); err != nil {
+	if err := record.EraseBlobs[catalog.Document](ctx, r.Store, j.Organization, j.Subject); err != nil {
 		return 0, err
 	}
 	return again(j), nil

@@ -5,7 +5,7 @@
 // an item with a due time. Each call of Handle does a bounded piece and says when to go on, so a crash loses nothing
 // and a large organization does not delay others.
 //
-// It imports transition, record, catalog, lifecycle, the index port, problem, share and host.
+// It imports transition, record, catalog, lifecycle, the index port, problem and host.
 package removal
 
 import (
@@ -19,7 +19,6 @@ import (
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
-	"agentplatform/internal/platform/share"
 	"agentplatform/internal/run/transition"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/text/index"
@@ -85,7 +84,6 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	if !known {
 		return 0, nil // the kind of a newer version, which will handle it
 	}
-	ctx = share.With(ctx, share.Holder{Organization: e.Value.Organization}) // whose room on the disk comes back
 	wait, err := do(ctx, &e.Value)
 	if errors.Is(err, errRunning) {
 		wait, err = ending, nil
@@ -212,7 +210,7 @@ func (r *Remover) erase(ctx context.Context, e record.RunEntity, keepLinks bool)
 	if e.Value.Status.Active() {
 		return errRunning
 	}
-	if err := r.Store.EraseDeliveries(ctx, e.Value.ID()); err != nil {
+	if err := r.Store.EraseDeliveries(ctx, e.Value.Organization, e.Value.ID()); err != nil {
 		return err
 	}
 	return r.Store.EraseRun(ctx, e, r.Host.NewID(), keepLinks)
@@ -243,7 +241,7 @@ func (r *Remover) eraseRuns(
 
 // toolkit deletes the blobs of a deleted toolkit.
 func (r *Remover) toolkit(ctx context.Context, j *record.Job) (time.Duration, error) {
-	return done, record.EraseBlobs[catalog.Toolkit](ctx, r.Store, j.Subject)
+	return done, record.EraseBlobs[catalog.Toolkit](ctx, r.Store, j.Organization, j.Subject)
 }
 
 func (r *Remover) chat(ctx context.Context, j *record.Job) (wait time.Duration, err error) {

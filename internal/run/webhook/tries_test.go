@@ -290,7 +290,7 @@ func TestOutcomeIsStoredDespiteConflicts(t *testing.T) {
 			}
 		}, lost, record.DeliveryPending},
 		"it has gone": {func(s *stage) {
-			require.NoError(t, s.store.EraseDeliveries(t.Context(), s.hook.RunID))
+			require.NoError(t, s.store.EraseDeliveries(t.Context(), s.hook.Organization, s.hook.RunID))
 		}, nil, ""},
 		"it is another's": {func(s *stage) {
 			s.edit(t, func(h *record.Delivery) { h.Claim = "another" })

@@ -160,7 +160,7 @@ func TestUnsignablePostIsRetried(t *testing.T) {
 		}
 		s.due(t, h)
 		if c.large {
-			require.NoError(t, s.store.DropBodies(t.Context(), s.hook.RunID))
+			require.NoError(t, s.store.DropBodies(t.Context(), s.hook.Organization, s.hook.RunID))
 		}
 		assert.Positive(t, s.handle(t), name)
 		assert.Zero(t, s.posts, name)

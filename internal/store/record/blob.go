@@ -77,7 +77,7 @@ func (tx *Tx) NameBlob(b Stored) { tx.DeleteJob(b.job) }
 // Discard deletes a blob that no unit of work has named, and its job. Where it fails, the job deletes the blob later.
 // The errors are those of [Store.EraseBlob] and [Tx.Commit].
 func (s *Store) Discard(ctx context.Context, b Stored) error {
-	if err := s.EraseBlob(ctx, b.Key); err != nil {
+	if err := s.EraseBlob(ctx, b.job.Value.Organization, b.Key); err != nil {
 		return err
 	}
 	tx := s.Begin(s.host.NewID())
@@ -131,24 +131,25 @@ func (s *Store) Blob(ctx context.Context, key string) ([]byte, error) {
 	return b, err
 }
 
-// EraseBlob deletes a blob, or a place with its blobs, that nothing names, at once. The errors are those of the blob
-// store.
-func (s *Store) EraseBlob(ctx context.Context, key string) error {
+// EraseBlob deletes a blob of an owner, or a place with its blobs, that nothing names, at once. The errors are those of
+// the blob store.
+func (s *Store) EraseBlob(ctx context.Context, owner, key string) error {
 	if strings.HasSuffix(key, "/") {
-		return s.dropBlobs(ctx, key)
+		return s.dropBlobs(ctx, owner, key)
 	}
-	return s.blobs.Delete(ctx, key)
+	return s.blobs.Delete(of(ctx, owner), key)
 }
 
-// EraseBlobs deletes all blobs of a resource, at once. The errors are those of the blob store.
-func EraseBlobs[T Resourceful](ctx context.Context, s *Store, id string) error {
-	return s.dropBlobs(ctx, blobPlace(kindOf[T](), id))
+// EraseBlobs deletes all blobs of an owner's resource, at once. The errors are those of the blob store.
+func EraseBlobs[T Resourceful](ctx context.Context, s *Store, owner, id string) error {
+	return s.dropBlobs(ctx, owner, blobPlace(kindOf[T](), id))
 }
 
 // EraseResource deletes a resource with its blobs, whatever its version. The errors are those of the blob store and of
 // [Tx.Commit].
 func EraseResource[T Resourceful](ctx context.Context, s *Store, v T, writeID string) error {
-	if err := EraseBlobs[T](ctx, s, IDOf(v)); err != nil {
+	_, id, owner := v.Placed()
+	if err := EraseBlobs[T](ctx, s, owner, id); err != nil {
 		return err
 	}
 	tx := s.Begin(writeID)

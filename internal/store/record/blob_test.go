@@ -10,6 +10,7 @@ import (
 
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/share"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
@@ -69,9 +70,9 @@ func TestToolkitBlobIsDeletedUnlessNamed(t *testing.T) {
 		job.Value,
 	)
 
-	require.NoError(t, e.EraseBlob(ctx, one))
+	require.NoError(t, e.EraseBlob(ctx, "o", one))
 	assert.Equal(t, []string{"nothing", "two", "other"}, []string{read(one), read(two), read(other)})
-	require.NoError(t, record.EraseBlobs[catalog.Toolkit](ctx, e.Store, "k"))
+	require.NoError(t, record.EraseBlobs[catalog.Toolkit](ctx, e.Store, "o", "k"))
 	assert.Equal(t, []string{"nothing", "nothing", "other"}, []string{read(one), read(two), read(other)})
 
 	fails := func(n int, err error) {
@@ -79,7 +80,7 @@ func TestToolkitBlobIsDeletedUnlessNamed(t *testing.T) {
 		e.failAt, e.failing = 0, ""
 	}
 	e.calls, e.failAt = 0, 1
-	fails(1, e.EraseBlob(ctx, other))
+	fails(1, e.EraseBlob(ctx, "o", other))
 	assert.Equal(t, "other", read(other), "what cannot be removed stays")
 	for n := 1; n <= 2; n++ { // the job, the blob
 		e.calls, e.failAt = 0, n
@@ -149,9 +150,36 @@ func TestStoredBytesAndPlacesAreDeletedUnlessNamed(t *testing.T) {
 		require.ErrorIs(t, committed(ctx, e.Store, e.NewID(), func(tx *record.Tx) { tx.NameBlob(b) }),
 			record.ErrConflict, "its job is gone")
 	}
-	require.NoError(t, e.EraseBlob(ctx, place.Key))
+	require.NoError(t, e.EraseBlob(ctx, "o", place.Key))
 	assert.Equal(t, []string{"nothing", "nothing"}, []string{read(0), read(1)})
 	b, err := e.Blob(ctx, whole.Key)
 	require.NoError(t, err)
 	assert.Equal(t, "bytes", string(b))
+}
+
+// Whoever deletes blobs, such as an operator of another organization, the room comes back to their owner.
+func TestDeletedBlobsAreTheirOwners(t *testing.T) {
+	e := newEstate(t)
+	ctx := share.With(t.Context(), share.Holder{Organization: "operators"})
+	kit := catalog.Toolkit{ID: "k", Organization: "o"}
+	for name, erase := range map[string]func() error{
+		"what was refused": func() error {
+			stored, err := e.StoreBlob(ctx, kit, "tools", strings.NewReader("list"), 10)
+			require.NoError(t, err)
+			return e.Discard(ctx, stored)
+		},
+		"a value":           func() error { return e.EraseBlob(ctx, "o", "toolkits/k/tools/1") },
+		"a place":           func() error { return e.EraseBlob(ctx, "o", "toolkits/k/tools/") },
+		"a resource's":      func() error { return record.EraseBlobs[catalog.Toolkit](ctx, e.Store, "o", "k") },
+		"with a resource":   func() error { return record.EraseResource(ctx, e.Store, kit, "m") },
+		"of a run":          func() error { return e.DropBodies(ctx, "o", e.run) },
+		"of its deliveries": func() error { return e.EraseDeliveries(ctx, "o", e.run) },
+	} {
+		e.freed = nil
+		require.NoError(t, erase(), name)
+		require.NotEmpty(t, e.freed, name)
+		for _, owner := range e.freed {
+			assert.Equal(t, "o", owner, name)
+		}
+	}
 }

@@ -52,9 +52,10 @@ func (s *Store) HasBody(ctx context.Context, run string) (bool, error) {
 	return !e.Value.Removed, err
 }
 
-// DropBodies deletes all blobs of a run and its deliveries. Its errors are those of the blob store.
-func (s *Store) DropBodies(ctx context.Context, run string) error {
-	return errors.Join(s.dropBlobs(ctx, documentBlobs(runPart(run))), s.dropBlobs(ctx, documentBlobs("hook/"+run)))
+// DropBodies deletes all blobs of an owner's run and its deliveries. Its errors are those of the blob store.
+func (s *Store) DropBodies(ctx context.Context, owner, run string) error {
+	return errors.Join(s.dropBlobs(ctx, owner, documentBlobs(runPart(run))),
+		s.dropBlobs(ctx, owner, documentBlobs("hook/"+run)))
 }
 
 // A process that stalled between writing a body and the commit that names it may write after everything was deleted. So

@@ -199,9 +199,9 @@ func (s *Store) notListed(ctx context.Context, scope Scope, id string) error {
 	return problem.Missing("delivery " + id)
 }
 
-// EraseDeliveries deletes a run's deliveries. The errors are those of the blob store and of [Tx.Commit].
-func (s *Store) EraseDeliveries(ctx context.Context, run string) error {
-	if err := s.dropBlobs(ctx, documentBlobs("hook/"+run)); err != nil {
+// EraseDeliveries deletes the deliveries of an owner's run. The errors are those of the blob store and of [Tx.Commit].
+func (s *Store) EraseDeliveries(ctx context.Context, owner, run string) error {
+	if err := s.dropBlobs(ctx, owner, documentBlobs("hook/"+run)); err != nil {
 		return err
 	}
 	return s.erase(ctx, table.Range{Part: "hook/" + run})

@@ -185,7 +185,7 @@ func TestDeliveriesOfARunAreDeleted(t *testing.T) {
 			tx.NewDelivery(w.ctx(), record.Delivery{RunID: run, Sequence: n, Organization: "o", Body: runLarge})
 		})
 		before := len(w.blobs.Keys())
-		require.NoError(t, w.EraseDeliveries(w.ctx(), run))
+		require.NoError(t, w.EraseDeliveries(w.ctx(), "o", run))
 		assert.Len(t, w.blobs.Keys(), before-1)
 		for key := range w.places() {
 			assert.NotEqual(t, "hook/"+run, key.Part)

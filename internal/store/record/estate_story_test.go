@@ -177,11 +177,11 @@ func estateOperations() map[string]estateOperation {
 			return committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.DropBlob(e.kit(), e.list) })
 		}).writing("+job/* head"),
 		"a value that nothing names": reads(
-			func(ctx context.Context, e *estate) error { return e.EraseBlob(ctx, e.list) },
+			func(ctx context.Context, e *estate) error { return e.EraseBlob(ctx, e.organization, e.list) },
 		),
 		"a toolkit's last values": reads(
 			func(ctx context.Context, e *estate) error {
-				return record.EraseBlobs[catalog.Toolkit](ctx, e.Store, e.toolkit)
+				return record.EraseBlobs[catalog.Toolkit](ctx, e.Store, e.organization, e.toolkit)
 			},
 		),
 		"a toolkit's removal": {steps: true, ready: func(e *estate) do {

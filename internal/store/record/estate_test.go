@@ -17,6 +17,7 @@ import (
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/share"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/blob/memblob"
 	"agentplatform/internal/store/record"
@@ -49,6 +50,7 @@ type estate struct {
 	commits [][]table.Op               // the commits that were made
 	asked   []table.Range              // the ranges of queries
 	read    int                        // how many items were read
+	freed   []string                   // whose blobs were deleted
 }
 
 type estateHost struct {
@@ -280,6 +282,7 @@ func (b estateBlobs) Delete(ctx context.Context, key string) error {
 	if err := b.e.meets("delete " + key); err != nil {
 		return err
 	}
+	b.e.freed = append(b.e.freed, share.Of(ctx).Organization)
 	return b.e.blobs.Delete(ctx, key)
 }
 
@@ -287,6 +290,7 @@ func (b estateBlobs) DeleteAll(ctx context.Context, below string) error {
 	if err := b.e.meets("delete all " + below); err != nil {
 		return err
 	}
+	b.e.freed = append(b.e.freed, share.Of(ctx).Organization)
 	return b.e.blobs.DeleteAll(ctx, below)
 }
 

@@ -368,8 +368,9 @@ func (s *Store) removeFile(ctx context.Context, id string, wanted func(File, *Tx
 		return nil
 	})
 	if err == nil {
-		ctx := of(ctx, e.Value.Organization)
-		err = errors.Join(s.dropBlobs(ctx, fileBlobs(id)), s.blobs.Delete(ctx, File{ID: id}.BlobPrefix()))
+		owner := e.Value.Organization
+		err = errors.Join(s.dropBlobs(ctx, owner, fileBlobs(id)),
+			s.EraseBlob(ctx, owner, File{ID: id}.BlobPrefix()))
 	}
 	if err == nil && e.Value.OpenUntil.After(s.host.Now()) { // bytes may still come: again when the address has expired
 		_, err = Change(ctx, s, System(), id, 0, func(f *File, _ *Tx) error {
@@ -402,9 +403,9 @@ func (s *Store) RecheckFile(ctx context.Context, e Entity[File], at time.Time) e
 	return tx.Commit(ctx)
 }
 
-// dropBlobs deletes all blobs with a prefix that ends with a slash.
-func (s *Store) dropBlobs(ctx context.Context, below string) error {
-	if err := s.blobs.DeleteAll(ctx, below); err != nil {
+// dropBlobs deletes all blobs of an owner with a prefix that ends with a slash.
+func (s *Store) dropBlobs(ctx context.Context, owner, below string) error {
+	if err := s.blobs.DeleteAll(of(ctx, owner), below); err != nil {
 		return fmt.Errorf("record: the values below %s: %w", below, err)
 	}
 	return nil

@@ -439,7 +439,6 @@ func (s *Store) journal(ctx context.Context, id string, index int, wanted func(S
 // The errors are those of a read, of the blob store and of [Tx.Commit]; [ErrConflict] when the run has changed.
 func (s *Store) EraseRun(ctx context.Context, e RunEntity, writeID string, keepLinks bool) error {
 	r := e.Value
-	ctx = of(ctx, r.Organization)
 	for _, id := range r.Dropped {
 		if err := s.EraseParked(ctx, id); err != nil {
 			return err
@@ -451,7 +450,7 @@ func (s *Store) EraseRun(ctx context.Context, e RunEntity, writeID string, keepL
 	if err := s.eraseBeside(ctx, r.ID()); err != nil {
 		return err
 	}
-	if err := s.DropBodies(ctx, r.ID()); err != nil {
+	if err := s.DropBodies(ctx, r.Organization, r.ID()); err != nil {
 		return err
 	}
 	tx := s.Begin(writeID)

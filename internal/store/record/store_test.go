@@ -192,7 +192,7 @@ func runOperations() map[string]runOp {
 			})
 		})),
 		"the end of deliveries": long(look(func(w *runWorld) (any, error) {
-			return nil, w.EraseDeliveries(w.ctx(), w.id)
+			return nil, w.EraseDeliveries(w.ctx(), "o", w.id)
 		})),
 		"a run's end": long(taking(look(func(w *runWorld) (any, error) {
 			return nil, w.EraseRun(w.ctx(), w.head, w.host.NewID(), false)

@@ -310,7 +310,7 @@ func Bugs() []Bug {
 		one("a run that is removed keeps its files", recordRun, "	if err := s.releaseAll(ctx, r.ID()); err != nil {\n		return err\n	}\n", ""),
 		one("a file is let go of twice", recordFile, "	tx.delete(holdKey(run, file), table.VersionIs(items[0].Version))\n", ""),
 		one("a file is removed though it is needed", recordFile, `if !f.Removed && wanted(*f, tx) {`, `if false {`),
-		one("a file's bytes go while it can be reached", recordFile, "	e, err := Change(ctx, s, System(), id, 0, func(f *File, tx *Tx) error {\n		if !f.Removed && wanted(*f, tx) {", "	if err := s.dropBlobs(ctx, fileBlobs(id)); err != nil {\n		return err\n	}\n	e, err := Change(ctx, s, System(), id, 0, func(f *File, tx *Tx) error {\n		if !f.Removed && wanted(*f, tx) {"),
+		one("a file's bytes go while it can be reached", recordFile, "	e, err := Change(ctx, s, System(), id, 0, func(f *File, tx *Tx) error {\n		if !f.Removed && wanted(*f, tx) {", "	if err := s.dropBlobs(ctx, id, fileBlobs(id)); err != nil {\n		return err\n	}\n	e, err := Change(ctx, s, System(), id, 0, func(f *File, tx *Tx) error {\n		if !f.Removed && wanted(*f, tx) {"),
 		one("a file that goes can still be taken", recordFile, `if err == nil && (e.Value.Removed || !e.Value.Uploaded) {`, `if err == nil && !e.Value.Uploaded {`).and(recordFile, "	if err == nil && e.Value.Removed {\n", "	if false {\n"),
 		one("a file that nobody uses stays", recordFile, `CreatedAt: now, Due: now.Add(UnusedLife),`, `CreatedAt: now,`),
 		one("a parked message does not hold its files", intakeIntake, "r.hold(ctx, tx, r.agent.ID, r.runID); err != nil {\n			return transition", "r.hold(ctx, r.Store.Begin(r.runID), r.agent.ID, r.runID); err != nil {\n			return transition"),
