@@ -1,6 +1,8 @@
 package ingest_test
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 	"agentplatform/internal/text/ranking"
 )
 
@@ -206,5 +209,32 @@ func TestEmbeddingsOfALostDocumentAreCharged(t *testing.T) {
 				assert.Equal(t, []string{w.admin.User, id}, []string{entries[0].UserID, entries[0].DocumentID}, name)
 			})
 		}
+	}
+}
+
+// Embeddings are charged with the end of the attempt if the commit that was to charge them was surely not made. It is
+// not known of a lost answer: then they are not charged twice.
+func TestEmbeddingsOfACommitThatFailsAreCharged(t *testing.T) {
+	for fault, lost := range map[faulttable.Fault]int64{faulttable.Down: 0, faulttable.LostUnknown: tokensOfText} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.budgets(1000)
+			id := w.add(w.baseOf("paid"), "The word is swordfish.")
+			charges := 0
+			w.table.Before = func(c faulttable.Call) faulttable.Fault {
+				if c.Commit && slices.ContainsFunc(c.Ops, func(op table.Op) bool {
+					return strings.HasPrefix(op.Item.Part, "ledger/")
+				}) {
+					if charges++; charges <= 8 { // as often as a commit is tried
+						return fault
+					}
+				}
+				return faulttable.None
+			}
+			w.ingest(id)
+			assert.Equal(t, docstate.Ready, w.read(id).Ingestion.Status)
+			_, tokens := w.charged()
+			assert.Equal(t, 2*tokensOfText-lost, tokens, "both calls of the model, %s", fault)
+		})
 	}
 }

@@ -207,10 +207,11 @@ func (w *work) embed(ctx context.Context) error {
 	return w.pay(ctx, docstate.Advance{Claim: w.claim, To: docstate.Indexing, Total: w.d.Work.Count})
 }
 
-// pay makes a step, which charges what the last embeddings used. Only where it was surely not made are they left.
+// pay makes a step, which charges what the last embeddings used. They are left to a later commit if it was surely not
+// made: then the error is errLost or a problem.
 func (w *work) pay(ctx context.Context, event docstate.Event) error {
 	err := w.step(ctx, event, w.charged(ctx))
-	if !errors.Is(err, errLost) {
+	if _, nothingDone := problem.As(err); !nothingDone && !errors.Is(err, errLost) {
 		w.unpaid = 0
 	}
 	return err
