@@ -17,6 +17,7 @@ import (
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/proof/faulttable"
+	"agentplatform/internal/run/transition"
 	"agentplatform/internal/run/webhook"
 	"agentplatform/internal/store/record"
 )
@@ -45,6 +46,32 @@ func TestLargeRemovalIsDoneInPieces(t *testing.T) {
 		assert.Equal(t, []string{"other"}, u.Value.GroupIDs)
 	}
 	assert.False(t, o.is(job))
+}
+
+// A removal that waits for a worker goes on at the page of its run, not at its beginning.
+func TestARemovalThatWaitsKeepsItsPlace(t *testing.T) {
+	o := newOffice(t)
+	put(o, catalog.Organization{ID: "o"})
+	now := o.Now()
+	o.old("run0000", now, time.Time{})
+	for n := range 60 {
+		o.old(fmt.Sprintf("run1%03d", n), now, now)
+	}
+	report := func(e lifecycle.Event) {
+		_, err := o.shell.Do(t.Context(), record.System(), "run0000",
+			func(record.Run, *record.Tx) (transition.Change, error) { return transition.Change{Event: e}, nil })
+		require.NoError(t, err)
+	}
+	report(lifecycle.Claim{Holder: "w", Until: now.Add(time.Hour)})
+	job := o.begin(record.Job{Kind: record.RemoveOrganization, Subject: "o"})
+	for range 2 {
+		assert.Equal(t, 2*time.Second, o.handle(job))
+		assert.Equal(t, "run1010", o.job(job).Cursor, "the last run of the first page")
+		assert.Equal(t, "yes no no", o.are("run0000", "run1000", "run1059"))
+	}
+	report(lifecycle.Fail{Work: lifecycle.Work{Attempt: 1}})
+	assert.Equal(t, time.Minute, o.handle(job))
+	assert.Equal(t, "no", o.are("run0000"))
 }
 
 // More than a page of each kind of resource of a user or organization is deleted. API keys go first.

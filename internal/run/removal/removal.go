@@ -85,9 +85,6 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 		return 0, nil // the kind of a newer version, which will handle it
 	}
 	wait, err := do(ctx, &e.Value)
-	if errors.Is(err, errRunning) {
-		wait, err = ending, nil
-	}
 	if err != nil {
 		return 0, transition.IgnoreRace(err) // the due time is unchanged: the sweeper comes back
 	}
@@ -138,6 +135,9 @@ func (r *Remover) pass(j *record.Job, page func(after string) (next string, err 
 	}
 	next, err := upToTen(after, page)
 	switch {
+	case errors.Is(err, errRunning):
+		j.Cursor = mark + next
+		return ending, nil
 	case err != nil:
 		return 0, err
 	case next != "":
@@ -150,11 +150,15 @@ func (r *Remover) pass(j *record.Job, page func(after string) (next string, err 
 	return listingLag, nil
 }
 
-// upToTen takes up to ten pages, and returns where the next one begins, empty at the end.
+// upToTen takes up to ten pages, and returns where the next one begins, empty at the end. One that fails is the next.
 func upToTen(after string, page func(after string) (next string, err error)) (next string, err error) {
 	for range 10 {
-		if after, err = page(after); err != nil || after == "" {
-			return "", err
+		next, err := page(after)
+		if err != nil {
+			return after, err
+		}
+		if after = next; after == "" {
+			break
 		}
 	}
 	return after, nil
