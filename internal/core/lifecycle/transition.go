@@ -101,7 +101,7 @@ const (
 	Ended          Reason = "ended"           // the run has ended
 	LeaseHeld      Reason = "lease_held"      // a live worker holds the lease
 	LeaseLost      Reason = "lease_lost"      // the reporting worker no longer holds the lease
-	TooEarly       Reason = "too_early"       // the deadline has not come, or (claim, extend) has passed
+	TooEarly       Reason = "too_early"       // the deadline has not come, or (claim) has passed
 	Mismatch       Reason = "mismatch"        // the decided ids are not the pending ones
 	WrongKind      Reason = "wrong_kind"      // a decision does not fit its interrupt
 	NotAnswerable  Reason = "not_answerable"  // not exactly one clarification is pending
