@@ -32,7 +32,7 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 			}
 		}
 	}
-	removed := func(r *Run) { r.CancelRequested, r.CancelReason, r.Callback = true, "deleted", false }
+	removed := func(r *Run) { r.CancelRequested, r.CancelReason, r.Callback = true, ReasonRemoved, false }
 	startBy, free := now.Add(time.Hour), Slots{"3", "4"}
 	requeued := func(r *Run) {
 		r.Status, r.Transition, r.Slots, r.QueuedAt, r.StartBy = Queued, 2, free, now, startBy

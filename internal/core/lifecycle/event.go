@@ -408,6 +408,9 @@ func (e Postpone) apply(o *Outcome, _ time.Time) error {
 	return nil
 }
 
+// ReasonRemoved is the reason of a run that [Remove] has ended, or will end. Such a run leaves no text.
+const ReasonRemoved = "its chat, user or organization was deleted"
+
 // Remove ends a run whose chat, user or organization is deleted. It ends it when [Cancel] would, so that what a call
 // under way uses is counted. No webhook is sent. KeepParked means that the chat stays. Without it the slots are free
 // immediately, and the parked messages are dropped.
@@ -418,7 +421,7 @@ type Remove struct {
 
 func (e Remove) apply(o *Outcome, now time.Time) error {
 	r := &o.After
-	r.CancelRequested, r.CancelReason, r.Callback = true, "deleted", false
+	r.CancelRequested, r.CancelReason, r.Callback = true, ReasonRemoved, false
 	if r.Deleted = r.Deleted || !e.KeepParked; r.Deleted {
 		r.Slots = Slots{}
 	}

@@ -423,14 +423,15 @@ func (c *checker) head(id string, r record.Run) {
 	if strings.Contains(r.Error, "could not be started") && before.Status == lifecycle.Queued && early {
 		c.violated(2, "run %s could not be started %s after it was queued", id, now.Sub(before.QueuedAt))
 	}
-	if r.Transition != before.Transition && r.Callback && r.CancelReason != "deleted" && r.Status.EndedOrWaiting() {
+	removed := r.CancelReason == lifecycle.ReasonRemoved
+	if r.Transition != before.Transition && r.Callback && !removed && r.Status.EndedOrWaiting() {
 		c.entered[id]++
 	}
 	if before.Status == lifecycle.AwaitingInput && strings.Contains(r.CancelReason, "expired") &&
 		before.CancelReason == "" && now.Sub(before.PausedAt) < pauseExpiry-c.world.skew {
 		c.violated(13, "pause %d of run %s expired after %s", before.Pause, id, now.Sub(before.PausedAt))
 	}
-	if r.CancelReason == "deleted" && before.Status.Active() { // parked messages are deleted with the chat
+	if removed && before.Status.Active() { // parked messages are deleted with the chat
 		for _, id := range before.Parked {
 			c.withdrawn[id] = true
 		}

@@ -61,7 +61,7 @@ func TestCancelledRunKeepsItsText(t *testing.T) {
 			pause.Steps = 2
 			pausing.Event = pause
 			w.do(run, plainly(pausing))
-			return w.do(run, plainly(transition.Change{Event: lifecycle.Cancel{}}))
+			return w.do(run, plainly(transition.Change{Event: lifecycle.Cancel{Reason: "deleted"}}))
 		}, long},
 		"when its pause expires": {func(w *world, run string) record.Run {
 			pausing := w.asking()
@@ -129,6 +129,9 @@ func TestNoTextIsLeftByOtherEnds(t *testing.T) {
 		"its time was up": {"text", func(w lifecycle.Work) lifecycle.Event { return lifecycle.TimeOut{Work: w} }},
 		"it was deleted": {"text", func(lifecycle.Work) lifecycle.Event {
 			return lifecycle.Remove{ProcessID: "other"}
+		}},
+		"its user was deleted": {"text", func(lifecycle.Work) lifecycle.Event {
+			return lifecycle.Remove{KeepParked: true, ProcessID: "other"}
 		}},
 		"it had no text": {"", func(lifecycle.Work) lifecycle.Event { return lifecycle.Cancel{ProcessID: "other"} }},
 	} {

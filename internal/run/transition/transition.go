@@ -320,13 +320,13 @@ type texts struct {
 	noRoom bool // the disk has none for what is left of them
 }
 
-// partial is what a cancelled run leaves instead of a result; nil: nothing. A run that is deleted leaves nothing. Nor
+// partial is what a cancelled run leaves instead of a result; nil: nothing. A run that is removed leaves nothing. Nor
 // does one whose journal cannot be read, or whose text finds no room on the disk, as it must end all the same. The
 // error is that of ctx.
 func (x *Executor) partial(
 	ctx context.Context, r record.Run, journalled int, c Change, known *texts,
 ) (*events.Partial, error) {
-	if r.Deleted || known.noRoom || r.Status != lifecycle.Cancelled || r.Steps == 0 {
+	if r.CancelReason == lifecycle.ReasonRemoved || known.noRoom || r.Status != lifecycle.Cancelled || r.Steps == 0 {
 		return nil, nil
 	}
 	if !known.read || known.of != journalled {

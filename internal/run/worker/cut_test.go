@@ -103,8 +103,7 @@ func TestACallThatIsCutShortIsCountedOnce(t *testing.T) {
 			func(s *stage) talk { return then(firstStep, s.stuck("The answer", 1000, 100)) },
 			func(s *stage, run string) { s.transition(run, lifecycle.Remove{KeepParked: true}) }, false,
 			lifecycle.Cancelled,
-			lifecycle.Usage{InputTokens: 1100, OutputTokens: 110, ModelCalls: 2, ToolCalls: 1},
-			"Let me look. \n\nThe answer", 3,
+			lifecycle.Usage{InputTokens: 1100, OutputTokens: 110, ModelCalls: 2, ToolCalls: 1}, "", 3,
 		},
 		"its time is up": {
 			func(s *stage) talk { return then(firstStep, s.stuck("The answer", 1000, 100)) },
