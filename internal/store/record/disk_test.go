@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,10 @@ func TestRowsThatGrowNeedRoom(t *testing.T) {
 		"a step":     func(tx *record.Tx) { tx.PutStep(w.ctx(), w.head.Value, record.Step{Index: 20}) },
 		"a pause":    func(tx *record.Tx) { tx.PutPause(w.ctx(), w.head.Value, 9, nil) },
 		"a resource": func(tx *record.Tx) { record.PutResource(tx, record.Fresh(group("o"))) },
-		"a version":  func(tx *record.Tx) { record.PutVersion(tx, group("o"), 2) },
+		"a run token": func(tx *record.Tx) {
+			tx.PutRunToken("hash", record.RunToken{Organization: "o", End: w.host.Now().Add(time.Hour)})
+		},
+		"a version": func(tx *record.Tx) { record.PutVersion(tx, group("o"), 2) },
 		"an output": func(tx *record.Tx) {
 			r := runIn(w.host.NewID(), 1, 0)
 			tx.SetOutput(w.ctx(), &r, runOutput)

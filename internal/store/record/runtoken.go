@@ -23,6 +23,7 @@ func runTokenKey(hash string) table.Key { return table.Key{Part: "run_token/" + 
 // PutRunToken writes a token under the hash of its text.
 func (tx *Tx) PutRunToken(hash string, t RunToken) {
 	put(tx, Fresh(t), table.Item{Key: runTokenKey(hash), Owner: t.Organization, Expires: t.End})
+	tx.grows()
 }
 
 // FindRunToken reads the token with a hash. It returns a problem of kind NotFound.
