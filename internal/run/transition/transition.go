@@ -350,8 +350,8 @@ func (x *Executor) partial(
 	return &events.Partial{Answer: text, FinishReason: string(lifecycle.Cancelled)}, nil
 }
 
-// announce writes the webhook delivery of a status, its body with its final bytes but for what a result quotes. Without
-// room on the disk the body is in the delivery's row: metadata and error, so it is no larger than a row may be.
+// announce writes the webhook delivery of a status, its body with its final bytes except what a result quotes. Without
+// room on the disk the body is in the delivery's row: metadata and error, which fit into a row.
 func (x *Executor) announce(
 	ctx context.Context, tx *record.Tx, r record.Run, c Change, partial *events.Partial, noRoom bool,
 ) error {

@@ -24,8 +24,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// An end needs no room on the disk, whoever makes it: a worker, the sweeper or a request. That holds for any text that
-// the run leaves, and for any webhook. Afterwards its chat is free.
+// An end by a worker, by the sweeper or by a request needs no room on the disk. That holds for any text that the run
+// leaves, and for any webhook. Afterwards its chat is free.
 func TestAnEndNeedsNoRoom(t *testing.T) {
 	for name, c := range ends() {
 		for _, length := range []int{1000, 50_000} { // in the journal's item, and in the blob store

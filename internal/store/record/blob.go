@@ -131,8 +131,8 @@ func (s *Store) Blob(ctx context.Context, key string) ([]byte, error) {
 	return b, err
 }
 
-// EraseBlob deletes a blob of an owner, or a place with its blobs, that nothing names, at once. The errors are those of
-// the blob store.
+// EraseBlob deletes a blob of an owner, or a place with its blobs, that nothing names. The errors are those of the blob
+// store.
 func (s *Store) EraseBlob(ctx context.Context, owner, key string) error {
 	if strings.HasSuffix(key, "/") {
 		return s.dropBlobs(ctx, owner, key)
@@ -140,7 +140,7 @@ func (s *Store) EraseBlob(ctx context.Context, owner, key string) error {
 	return s.blobs.Delete(of(ctx, owner), key)
 }
 
-// EraseBlobs deletes all blobs of an owner's resource, at once. The errors are those of the blob store.
+// EraseBlobs deletes all blobs of an owner's resource. The errors are those of the blob store.
 func EraseBlobs[T Resourceful](ctx context.Context, s *Store, owner, id string) error {
 	return s.dropBlobs(ctx, owner, blobPlace(kindOf[T](), id))
 }

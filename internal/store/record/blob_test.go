@@ -157,7 +157,7 @@ func TestStoredBytesAndPlacesAreDeletedUnlessNamed(t *testing.T) {
 	assert.Equal(t, "bytes", string(b))
 }
 
-// Whoever deletes blobs, such as an operator of another organization, the room comes back to their owner.
+// The room of deleted blobs comes back to their owner, also where an operator of another organization deletes them.
 func TestDeletedBlobsAreTheirOwners(t *testing.T) {
 	e := newEstate(t)
 	ctx := share.With(t.Context(), share.Holder{Organization: "operators"})
