@@ -20,10 +20,11 @@ type NewKey struct {
 	Budget    BudgetEdit
 }
 
-// CreateKey creates a key and returns its text, which is stored nowhere. The scope is the one of the key's user.
+// CreateKey creates a key of a user of the scope, and returns its text, which is stored nowhere.
 //
-// It returns a problem of kind Invalid that names the field, and of kind Forbidden (insufficient_permission) when the
-// level is above that of by or above what the user's role allows, or when by may not manage the user.
+// It returns a problem of kind Invalid that names the field, of kind Limited (share_exceeded) when the user or the
+// organization has as many keys as it may have, and of kind Forbidden (insufficient_permission) when the level is above
+// that of by or above what the user's role allows, or when by may not manage the user.
 func (t *Tenants) CreateKey(
 	ctx context.Context, by Principal, scope record.Scope, k NewKey,
 ) (record.Entity[catalog.APIKey], string, error) {
@@ -100,7 +101,7 @@ func (t *Tenants) createKey(
 	e := record.PutResource(tx, record.Fresh(k)) // first: the audit log's entry is of the first resource
 	pointer := catalog.KeyPointer{Public: k.Public, Organization: k.Organization, KeyID: k.ID}
 	record.PutResource(tx, record.Fresh(pointer))
-	if err := t.holds(ctx, tx, user, n.Level, 1); err != nil {
+	if err := t.holds(ctx, tx, user, k, 1); err != nil {
 		return none, "", err
 	}
 	return e, text, tx.Commit(ctx)
@@ -170,7 +171,8 @@ type KeyEdit struct {
 }
 
 // EditKey changes a key. It returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is
-// not the resource's version, and of kind Invalid that names the field.
+// not the resource's version, of kind Invalid that names the field, and of kind Limited (share_exceeded) when a key
+// that had expired would be one too many.
 func (t *Tenants) EditKey(
 	ctx context.Context, by Principal, scope record.Scope, id string, match record.Match, edit KeyEdit,
 ) (record.Entity[catalog.APIKey], error) {
@@ -191,7 +193,7 @@ func (t *Tenants) EditKey(
 			return err
 		}
 		record.Unchanged(tx, user)
-		return t.countKey(ctx, tx, user.Value, 1) // it is good again
+		return t.countKey(ctx, tx, user, 1) // it is good again
 	})
 }
 
@@ -205,7 +207,7 @@ func (t *Tenants) RevokeKey(ctx context.Context, by Principal, scope record.Scop
 		tx.DeleteUse(e.Value)
 		user, err := record.Resource[catalog.User](ctx, t.store, record.Of(e.Value.Organization), e.Value.UserID)
 		if err == nil {
-			err = t.holds(ctx, tx, user, Level(e.Value.Level), -1)
+			err = t.holds(ctx, tx, user, e.Value, -1)
 		}
 		if err != nil && !isGone(err) {
 			return err

@@ -3,6 +3,7 @@ package tenant
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"agentplatform/internal/org/catalog"
@@ -11,10 +12,12 @@ import (
 )
 
 // How many API keys a user and an organization have is counted in the commits that create and revoke keys, so that
-// creations at the same moment pass no limit. Keys that have expired, or went with their user, stay in the count until
-// it reaches the limit. Then the keys are counted in their listing.
+// creations at the same moment pass no limit. Keys that have expired, or were deleted with their user, stay in the
+// count until it reaches the limit. Then the keys are counted in their listing. So a count is never below the keys that
+// are good.
 
-// countEvery is how long after a creation the listing, which may lag, is not counted, and how often it is at most.
+// countEvery is for how long the listing may lag, an edit may take, and clocks may differ. The listing is counted that
+// long after the last creation, and no more often.
 const countEvery = time.Minute
 
 // keyCount is how many keys a user or an organization has, and may have.
@@ -25,9 +28,14 @@ type keyCount struct {
 	most  int // 0: any number
 }
 
-// countKey adds to a commit that a user has one more good key (more is 1) or one less (-1). The error is a problem of
-// kind Limited (share_exceeded), a failure of the store, or record.ErrConflict where the keys were counted again.
-func (t *Tenants) countKey(ctx context.Context, tx *record.Tx, u catalog.User, more int) error {
+func (c *keyCount) full() bool                 { return c.most > 0 && c.Value.Count >= c.most }
+func (c *keyCount) settled(now time.Time) bool { return now.Sub(c.Value.At) >= countEvery }
+
+// countKey adds to a commit that a user has one more good key (more is 1) or one less (-1). The commit must require
+// that the user is as it was read. The error is a problem of kind Limited (share_exceeded), a failure of the store, or
+// record.ErrConflict where the keys were counted again.
+func (t *Tenants) countKey(ctx context.Context, tx *record.Tx, user record.Entity[catalog.User], more int) error {
+	u, now := user.Value, t.host.Now()
 	counts := []*keyCount{{newKeyCount(u.ID, u.Organization), "user", t.defaults.UserKeys}}
 	if u.Organization != record.NoOrganization {
 		of := newKeyCount(u.Organization, u.Organization)
@@ -41,13 +49,17 @@ func (t *Tenants) countKey(ctx context.Context, tx *record.Tx, u catalog.User, m
 			return err
 		}
 	}
-	now := t.host.Now()
-	if more > 0 {
-		if err := t.mayAddKey(ctx, counts, now); err != nil {
-			return err
-		}
+	if more > 0 && slices.ContainsFunc(counts, func(c *keyCount) bool {
+		return c.Version() == 0 || c.full() && c.settled(now)
+	}) {
+		return cmp.Or(t.recount(ctx, user, counts, now), record.ErrConflict)
 	}
 	for _, c := range counts {
+		if more > 0 && c.full() {
+			p := problem.Exceeded("api_keys", c.scope, int64(c.most), int64(c.Value.Count), "")
+			p.RetryAfter = countEvery
+			return p
+		}
 		if c.Version() == 0 { // no key is created
 			continue
 		}
@@ -64,43 +76,29 @@ func newKeyCount(id, organization string) record.Entity[catalog.KeyCount] {
 	return record.Fresh(catalog.KeyCount{ID: id, Organization: organization})
 }
 
-// mayAddKey returns the error of countKey where a count has no room for another key. Where one is full, or was never
-// made, counts are made from the listing first.
-func (t *Tenants) mayAddKey(ctx context.Context, counts []*keyCount, now time.Time) (refusal error) {
-	var again []*keyCount
-	missing := false
-	for _, c := range counts {
-		full := c.most > 0 && c.Value.Count >= c.most
-		settled := now.Sub(c.Value.At) >= countEvery
-		if full && refusal == nil {
-			p := problem.Exceeded("api_keys", c.scope, int64(c.most), int64(c.Value.Count), "")
-			p.RetryAfter = countEvery
-			refusal = p
-		}
-		missing = missing || c.Version() == 0 || full && settled
-		if c.Version() == 0 || settled {
-			again = append(again, c)
-		}
-	}
-	if !missing {
-		return refusal
-	}
+// recount counts the keys in their listing. It stores those counts for which the listing is new enough.
+func (t *Tenants) recount(
+	ctx context.Context, user record.Entity[catalog.User], counts []*keyCount, now time.Time,
+) error {
 	n := map[string]int{}
-	for e, err := range record.All[catalog.APIKey](ctx, t.store, record.Of(counts[0].Value.Organization), 100) {
+	for e, err := range record.All[catalog.APIKey](ctx, t.store, record.Of(user.Value.Organization), 100) {
 		if err != nil {
 			return err
 		}
-		if !expired(e.Value, now) {
+		if !expired(e.Value, now.Add(-countEvery)) { // else it may be good by another clock
 			n[e.Value.UserID]++
 			n[e.Value.Organization]++
 		}
 	}
 	tx := t.store.Begin(t.host.NewID())
-	for _, c := range again {
-		c.Value.Count, c.Value.At = n[c.Value.ID], now
-		record.PutResource(tx, c.Entity)
+	record.Unchanged(tx, user)
+	for _, c := range counts {
+		if c.Version() == 0 || c.settled(now) {
+			c.Value.Count, c.Value.At = n[c.Value.ID], now
+			record.PutResource(tx, c.Entity)
+		}
 	}
-	return cmp.Or(tx.Commit(ctx), record.ErrConflict)
+	return tx.Commit(ctx)
 }
 
 func expired(k catalog.APIKey, now time.Time) bool {

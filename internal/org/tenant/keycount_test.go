@@ -113,6 +113,92 @@ func TestExpiredKeysDoNotCount(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Once keys that have expired are left out of the count, their revocations make no further room.
+func TestRevokedKeysThatHaveExpiredMakeNoRoomTwice(t *testing.T) {
+	w, ids := few(t, "a@example.com")
+	ended := map[string]bool{}
+	for range 3 {
+		e, err := w.newKey(ids[0], time.Hour)
+		require.NoError(t, err)
+		ended[e.Value.ID] = true
+	}
+	w.clock.later = 2 * time.Hour
+	for range 3 {
+		_, err := w.newKey(ids[0], 0)
+		require.NoError(t, err)
+	}
+	for id := range ended {
+		require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, id))
+	}
+	_, err := w.newKey(ids[0], 0)
+	refusedFor(t, err, "user", 3)
+	w.clock.later += time.Hour // counting again finds the same
+	_, err = w.newKey(ids[0], 0)
+	refusedFor(t, err, "user", 3)
+}
+
+// An edit that lets a key live on may be under way, and clocks differ. So a key counts for a minute after its end.
+func TestAKeyCountsForAMinuteAfterItsEnd(t *testing.T) {
+	w, ids := few(t, "a@example.com")
+	for range 3 {
+		_, err := w.newKey(ids[0], time.Hour)
+		require.NoError(t, err)
+	}
+	w.clock.later = time.Hour + 30*time.Second
+	_, err := w.newKey(ids[0], 0)
+	refusedFor(t, err, "user", 3)
+	w.clock.later += time.Minute
+	_, err = w.newKey(ids[0], 0)
+	require.NoError(t, err)
+}
+
+// An organization and a user of earlier versions have no count. It is made of the keys that they have, and keys end and
+// come before that as ever.
+func TestAnOrganizationWithoutACountIsCounted(t *testing.T) {
+	w, ids := few(t, "a@example.com", "b@example.com")
+	var keys []record.Entity[catalog.APIKey]
+	for n := range 4 {
+		e, err := w.newKey(ids[n%2], 0)
+		require.NoError(t, err)
+		keys = append(keys, e)
+	}
+	for _, id := range []string{w.name, ids[0], ids[1]} {
+		w.uncount(id)
+	}
+	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, keys[0].Value.ID))
+	_, err := record.Resource[catalog.KeyCount](t.Context(), w.store, w.home, w.name)
+	require.True(t, problem.Is(err, "not_found"), "%v", err)
+	for range 2 {
+		_, err = w.newKey(ids[0], 0)
+		require.NoError(t, err)
+	}
+	_, err = w.newKey(ids[1], 0)
+	refusedFor(t, err, "organization", 5)
+}
+
+// uncount deletes the count of a user or an organization.
+func (w *world) uncount(id string) {
+	e, err := record.Resource[catalog.KeyCount](w.Context(), w.store, w.home, id)
+	require.NoError(w, err)
+	tx := w.store.Begin(w.clock.NewID())
+	record.DeleteResource(tx, e)
+	require.NoError(w, tx.Commit(w.Context()))
+}
+
+// Nothing counts the keys of a user who is deleted meanwhile.
+func TestKeysOfADeletedUserAreNotCounted(t *testing.T) {
+	w, ids := few(t, "a@example.com")
+	w.uncount(ids[0])
+	w.items.Overtake(func() {
+		_, err := w.RemoveUser(t.Context(), tenant.Platform(), w.home, ids[0])
+		require.NoError(t, err)
+	})
+	_, err := w.newKey(ids[0], 0)
+	assert.True(t, problem.Is(err, "invalid_request"), "%v", err)
+	_, err = record.Resource[catalog.KeyCount](t.Context(), w.store, w.home, ids[0])
+	assert.True(t, problem.Is(err, "not_found"), "%v", err)
+}
+
 // Keys of earlier versions were not counted: all of them stay good, and are counted with the next one.
 func TestKeysThatWereNeverCountedStayGood(t *testing.T) {
 	w, ids := few(t, "a@example.com")

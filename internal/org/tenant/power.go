@@ -65,12 +65,12 @@ func (t *Tenants) countKeys(ctx context.Context, u *catalog.User) error {
 	return nil
 }
 
-// holds adds more (1 or -1) to the counts of keys, and to the user's of operator keys for a key of that level, in the
-// commit that creates or deletes the key. The commit requires that the user is as it was read.
+// holds adds more (1 or -1) to the counts of good keys, and to the user's of operator keys, in the commit that creates
+// or deletes a key. The commit requires that the user is as it was read.
 func (t *Tenants) holds(
-	ctx context.Context, tx *record.Tx, user record.Entity[catalog.User], level Level, more int,
+	ctx context.Context, tx *record.Tx, user record.Entity[catalog.User], k catalog.APIKey, more int,
 ) error {
-	if level == LevelOperator {
+	if Level(k.Level) == LevelOperator {
 		if err := t.countKeys(ctx, &user.Value); err != nil {
 			return err
 		}
@@ -80,5 +80,8 @@ func (t *Tenants) holds(
 	} else {
 		record.Unchanged(tx, user)
 	}
-	return t.countKey(ctx, tx, user.Value, more)
+	if expired(k, t.host.Now()) {
+		return nil
+	}
+	return t.countKey(ctx, tx, user, more)
 }
