@@ -79,14 +79,20 @@ func (s AgentSpec) Unknown(offers []tool.Offer) []string {
 	return slices.DeleteFunc(tool.Unknown(offers, s.Approval.Tools), s.Offers)
 }
 
-// NeedsApproval reports whether each call of one of its toolkits' tools needs an approval. The policy of this version
-// or that of the published one may ask for it.
-func (s AgentSpec) NeedsApproval(offers []tool.Offer, o tool.Offer, published AgentApproval) bool {
-	return s.Approval.names(offers, o) || published.names(offers, o) || len(s.Unknown(offers)) > 0
+// Policy is the approval policy of a version, with the names in it that none of the version's tools has.
+type Policy struct {
+	AgentApproval
+
+	Unknown []string
 }
 
-func (a AgentApproval) names(offers []tool.Offer, o tool.Offer) bool {
-	return a.Mode == "always" || a.Mode == "tools" && tool.Listed(offers, o, a.Tools)
+// Policy is the spec's policy. offers are the tools of its toolkits.
+func (s AgentSpec) Policy(offers []tool.Offer) Policy { return Policy{s.Approval, s.Unknown(offers)} }
+
+// Asks reports whether the policy wants an approval of each call of a toolkit's tool. offers are the tools of the run,
+// which may be of another version.
+func (p Policy) Asks(offers []tool.Offer, o tool.Offer) bool {
+	return p.Mode == "always" || len(p.Unknown) > 0 || p.Mode == "tools" && tool.Listed(offers, o, p.Tools)
 }
 
 // NamesSearch reports whether the policy wants an approval of searches. They change nothing, and find only what the

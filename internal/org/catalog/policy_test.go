@@ -37,14 +37,10 @@ func TestAPolicyKnowsTheToolsOfItsAgent(t *testing.T) {
 		{spec(0, "tools", "pay", "gone", "pay_shop"), []string{"gone", "pay_shop"}, true},
 	} {
 		assert.ElementsMatch(t, c.unknown, c.of.Unknown(offers), "%v", c.of.Approval)
-		needs := func(published catalog.AgentApproval) bool {
-			return c.of.NeedsApproval(offers, offers[1], published)
-		}
-		assert.Equal(t, c.asks, needs(c.of.Approval), "%v", c.of.Approval)
-		assert.Equal(t, c.asks, needs(spec(0, "tools", "pay", "gone").Approval), "%v", c.of.Approval)
-		assert.True(t, needs(spec(0, "tools", "look").Approval), "%v", c.of.Approval)
-		assert.True(t, needs(spec(0, "always").Approval), "%v", c.of.Approval)
+		assert.Equal(t, c.asks, c.of.Policy(offers).Asks(offers, offers[1]), "%v", c.of.Approval)
 	}
+	more := append([]tool.Offer{{Spec: tool.Spec{Name: "gone"}}}, offers...)
+	assert.False(t, spec(0, "tools", "gone").Policy(more).Asks(offers, offers[1]), "another version has the tool")
 }
 
 // A spec loosens another one's policy if a call needs an approval no more that needed one.

@@ -45,6 +45,11 @@ func (t *toolbox) Open(ctx context.Context, _ string, _ []string) ([]tool.Offer,
 	return offers, nil
 }
 
+// Listed is the same for all agents.
+func (t *toolbox) Listed(ctx context.Context, organization string, ids []string) ([]tool.Offer, error) {
+	return t.Open(ctx, organization, ids)
+}
+
 // held is what the calls of an attempt have left open: a session with a server of tools.
 type held struct {
 	process *process

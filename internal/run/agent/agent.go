@@ -65,7 +65,7 @@ type Task struct {
 	Attempt int
 	Agent   catalog.Agent
 	// Published is the policy of the agent's published version. A call needs an approval if either version asks for it.
-	Published catalog.AgentApproval
+	Published catalog.Policy
 	Message   model.Message // the user's message
 	Tools     []tool.Offer  // the tools that the agent may call
 	// Search finds passages in the agent's knowledge bases, without their numbers, and says what that used.

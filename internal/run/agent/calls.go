@@ -15,6 +15,7 @@ import (
 	"agentplatform/internal/ai/model"
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/platform/schema"
@@ -193,14 +194,16 @@ func (s *session) find(name string) (tool.Offer, bool) {
 // needsApproval reports whether the agent, as the run has it or as it is published, or the tool requires a human's
 // approval of a call, with the reason of the tool.
 func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why string, asks bool) {
-	spec := s.Agent.Spec
-	switch {
-	case o.Name == model.Search:
+	if o.Name == model.Search {
 		return "", s.searchNeedsApproval()
-	case spec.NeedsApproval(s.Tools, o, s.Published):
-		if unknown := spec.Unknown(s.Tools); len(unknown) > 0 {
-			why = fmt.Sprintf(" The agent's policy names the tool %q, which the agent does not have.", unknown[0])
+	}
+	for _, p := range []catalog.Policy{s.Agent.Spec.Policy(s.Tools), s.Published} {
+		asks = asks || p.Asks(s.Tools, o)
+		if len(p.Unknown) > 0 {
+			why = fmt.Sprintf(" The agent's policy names the tool %q, which the agent does not have.", p.Unknown[0])
 		}
+	}
+	if asks {
 		return why, true
 	}
 	if why, asks = o.Approval.Required(arguments); asks {

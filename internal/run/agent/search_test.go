@@ -103,7 +103,7 @@ func TestASearchThatNeedsAnApprovalIsNotMadeFirst(t *testing.T) {
 	asks := catalog.AgentApproval{Mode: "tools", Tools: []string{"search"}}
 	for name, policy := range map[string]func(*agent.Task){
 		"of the run's version": func(t *agent.Task) { t.Agent.Spec.Approval = asks },
-		"as published":         func(t *agent.Task) { t.Published = asks },
+		"as published":         func(t *agent.Task) { t.Published.AgentApproval = asks },
 	} {
 		m := &script{says: []func(model.Request) (model.Reply, error){calls("1", "search", `{"query":"more"}`)}}
 		s := newStage(m, func(task *agent.Task) {

@@ -315,7 +315,7 @@ func TestRunIsRetriedWhileItsToolsAreUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		s.said = talks()
-		s.worker.Tools = closed{}
+		s.worker.Tools = closed{s}
 		run := s.post()
 		require.Error(t, s.worker.Handle(t.Context(), run))
 		assert.Equal(t, lifecycle.Running, s.run(run).Status)
@@ -327,7 +327,7 @@ func TestRunIsRetriedWhileItsToolsAreUnavailable(t *testing.T) {
 	})
 }
 
-type closed struct{}
+type closed struct{ *stage }
 
 func (closed) Open(context.Context, string, []string) ([]tool.Offer, error) {
 	return nil, errors.New("away")

@@ -57,16 +57,19 @@ func TestPauseRecordsTheAgentVersionOfThatMoment(t *testing.T) {
 func TestACallNeedsTheApprovalsOfThePublishedVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
+		var kits []string
 		policy := func(publish bool, mode string, tools ...string) {
 			_, err := s.intake.Tenants.EditAgent(t.Context(), s.who, s.agent, 0, true, publish,
 				func(spec catalog.AgentSpec) (catalog.AgentSpec, error) {
 					spec.Approval = catalog.AgentApproval{Mode: mode, Tools: tools}
+					spec.ToolkitIDs = kits
 					return spec, nil
 				})
 			require.NoError(t, err)
 		}
 		s.said = talks("act")
 		s.tools = []tool.Offer{offer("act", func(context.Context) (tool.Result, error) { return tool.Result{}, nil })}
+		s.listed = []tool.Offer{{Spec: tool.Spec{Name: "act"}}, {Spec: tool.Spec{Name: "other"}}}
 		comesTo := func(status lifecycle.Status, id string) {
 			t.Helper()
 			s.drive()
@@ -83,7 +86,8 @@ func TestACallNeedsTheApprovalsOfThePublishedVersion(t *testing.T) {
 		}{
 			{lifecycle.AwaitingInput, "always", nil},
 			{lifecycle.AwaitingInput, "tools", []string{"other", "act"}},
-			{lifecycle.Completed, "tools", []string{"other"}}, // which the run's version may not have
+			{lifecycle.AwaitingInput, "tools", []string{"gone"}}, // which no version has
+			{lifecycle.Completed, "tools", []string{"other"}},    // which the published version has
 			{lifecycle.Completed, "never", nil},
 		} {
 			_, err := s.intake.Tenants.PublishAgent(t.Context(), s.who, s.agent, 0, 1)
@@ -92,6 +96,12 @@ func TestACallNeedsTheApprovalsOfThePublishedVersion(t *testing.T) {
 			policy(true, c.mode, c.tools...)
 			comesTo(c.status, id)
 		}
+		kits = []string{s.intake.Tenants.DefaultSpec(s.who.Organization).ToolkitIDs[0]} // as in version 1
+		_, err := s.intake.Tenants.PublishAgent(t.Context(), s.who, s.agent, 0, 1)
+		require.NoError(t, err)
+		id = s.post()
+		policy(true, "tools", "other")
+		comesTo(lifecycle.AwaitingInput, id)
 		id = s.post()
 		policy(true, "always")
 		require.NoError(t, s.intake.Tenants.RemoveAgent(t.Context(), s.who, s.agent))

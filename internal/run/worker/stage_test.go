@@ -59,6 +59,7 @@ type stage struct {
 	agent  string
 	said   func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error)
 	tools  []tool.Offer
+	listed []tool.Offer // of the toolkits of another version
 	log    lockedBuffer
 	nudges *nudges
 	room   atomic.Int64 // on the disk for each blob, in bytes
@@ -180,6 +181,8 @@ func (s *stage) Converse(ctx context.Context, r model.Request, emit func(string)
 }
 
 func (s *stage) Open(context.Context, string, []string) ([]tool.Offer, error) { return s.tools, nil }
+
+func (s *stage) Listed(context.Context, string, []string) ([]tool.Offer, error) { return s.listed, nil }
 
 func newStage(t *testing.T, notifier func(host.Host) stream.Notifier) *stage {
 	h := &clocks{Host: host.System()}

@@ -253,7 +253,7 @@ func TestAStartThatFailsIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
 		s.said = talks()
-		s.worker.Tools = closed{}
+		s.worker.Tools = closed{s}
 		starting(s, 1)
 		run := s.post()
 		synctest.Wait()

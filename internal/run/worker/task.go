@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/org/catalog"
@@ -17,15 +18,13 @@ func (w *Worker) task(ctx context.Context, run record.Run) (t agent.Task, failur
 	if err != nil || failure != "" {
 		return t, failure, err
 	}
-	published, err := catalog.Published(ctx, w.Known, record.Of(run.Organization), run.Agent)
-	if err != nil && !isGone(err) {
-		return t, "", err
-	}
 	t = agent.Task{
-		Run: run.ID(), Agent: version, Published: published.Spec.Approval, Log: w.Log,
-		BudgetExceeded: w.Store.Overspent(run.Counting.Budgets),
+		Run: run.ID(), Agent: version, Log: w.Log, BudgetExceeded: w.Store.Overspent(run.Counting.Budgets),
 	}
 	if t.Tools, err = w.Tools.Open(ctx, run.Organization, version.Spec.ToolkitIDs); err != nil {
+		return t, "", err
+	}
+	if t.Published, err = w.published(ctx, version, t.Tools); err != nil {
 		return t, "", err
 	}
 	in, err := w.Store.Input(ctx, run)
@@ -57,6 +56,18 @@ func (w *Worker) task(ctx context.Context, run record.Run) (t agent.Task, failur
 	}
 	brought(&t, run, in, pauses)
 	return t, "", nil
+}
+
+// published is the policy of the published version of an agent. on are the tools of the run's version.
+func (w *Worker) published(ctx context.Context, version catalog.Agent, on []tool.Offer) (catalog.Policy, error) {
+	a, err := catalog.Published(ctx, w.Known, record.Of(version.Organization), version.ID)
+	if isGone(err) {
+		return catalog.Policy{}, nil
+	}
+	if err == nil && a.Spec.Approval.Mode == "tools" && !slices.Equal(a.Spec.ToolkitIDs, version.Spec.ToolkitIDs) {
+		on, err = w.Tools.Listed(ctx, version.Organization, a.Spec.ToolkitIDs)
+	}
+	return a.Spec.Policy(on), err
 }
 
 // knowledge lets a task search the agent's knowledge bases, and show the model what the run's sender may read. What a

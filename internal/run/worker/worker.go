@@ -65,9 +65,10 @@ type Worker struct {
 	ReleaseAfter time.Duration
 }
 
-// Tools opens the tools of an agent's toolkits. An error is temporary: the run is retried.
+// Tools opens, or lists, the tools of an agent's toolkits. An error is temporary: the run is retried.
 type Tools interface {
 	Open(ctx context.Context, organization string, toolkits []string) ([]tool.Offer, error)
+	Listed(ctx context.Context, organization string, toolkits []string) ([]tool.Offer, error)
 }
 
 // Errors that end an attempt without ending the run.

@@ -38,7 +38,7 @@ func (h *handlers) listAgentTools(ctx context.Context, p tenant.Principal, in *s
 	if err != nil {
 		return nil, err
 	}
-	tools, err := h.agentTools(ctx, p.Organization, agent.Spec, published.Spec.Approval)
+	tools, err := h.agentTools(ctx, p.Organization, agent.Spec, published.Spec)
 	if err != nil {
 		return nil, err
 	}
@@ -60,17 +60,22 @@ func (h *handlers) listAgentTools(ctx context.Context, p tenant.Principal, in *s
 }
 
 func (h *handlers) agentTools(
-	ctx context.Context, organization string, spec catalog.AgentSpec, published catalog.AgentApproval,
+	ctx context.Context, organization string, spec, published catalog.AgentSpec,
 ) (tools []agentToolView, err error) {
 	named, err := h.Toolkits.Names(ctx, organization, spec.ToolkitIDs)
 	if err != nil {
 		return nil, err
 	}
+	all, err := h.Toolkits.Listed(ctx, organization, published.ToolkitIDs)
+	if err != nil {
+		return nil, err
+	}
 	offers := toolkit.Offers(named)
+	own, current := spec.Policy(offers), published.Policy(all)
 	for i, n := range named {
 		v := agentToolView{viewTool(n.Tool), n.Toolkit.ID, n.Tool.Name}
 		v.Name = n.Name
-		if spec.NeedsApproval(offers, offers[i], published) {
+		if own.Asks(offers, offers[i]) || current.Asks(offers, offers[i]) {
 			v.Approval, v.ApprovalWhen = "always", nil
 		}
 		tools = append(tools, v)

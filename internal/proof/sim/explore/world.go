@@ -120,7 +120,8 @@ func (w *world) deploy(t *tape) *deployment {
 // toolbox is empty: the scripts' messages use no tools.
 type toolbox struct{}
 
-func (toolbox) Open(context.Context, string, []string) ([]tool.Offer, error) { return nil, nil }
+func (toolbox) Open(context.Context, string, []string) ([]tool.Offer, error)   { return nil, nil }
+func (toolbox) Listed(context.Context, string, []string) ([]tool.Offer, error) { return nil, nil }
 
 func (w *world) tenants(store *record.Store, h host.Host) *tenant.Tenants {
 	return tenant.New(store, store.Known(), h, tenant.Defaults{
