@@ -279,15 +279,19 @@ func TestAnAgentWithoutApproversHasAProblem(t *testing.T) {
 	no := false
 	has := func(problem string, self *bool, groups ...string) {
 		t.Helper()
-		text, err := w.ApproversProblem(t.Context(), w.name, w.spec(func(s *catalog.AgentSpec) {
-			s.Approval.Self, s.ApproverGroupIDs = self, groups
-		}))
+		version := func(n int, change func(*catalog.AgentSpec)) catalog.Agent {
+			return catalog.Agent{Organization: w.name, Version: n, Spec: w.spec(change)}
+		}
+		problems, err := w.ApproversProblems(t.Context(), version(1, func(*catalog.AgentSpec) {}),
+			version(2, func(s *catalog.AgentSpec) { s.Approval.Self, s.ApproverGroupIDs = self, groups }))
 		require.NoError(t, err)
 		if problem == "" {
-			assert.Empty(t, text)
+			assert.Empty(t, problems)
 			return
 		}
-		assert.Contains(t, text, problem)
+		require.Len(t, problems, 1)
+		assert.Contains(t, problems[0], "Version 2: ")
+		assert.Contains(t, problems[0], problem)
 	}
 	admin, _ := w.person("admin@example.com", tenant.Admin, tenant.LevelAdmin)
 	group, gone := w.group(), w.group()

@@ -120,61 +120,85 @@ func (t *Tenants) checkSelf(
 		slices.Equal(kept.ApproverGroupIDs, s.ApproverGroupIDs) {
 		return nil
 	}
-	others, _, err := t.approvers(ctx, organization, *s)
-	return cmp.Or(err, problem.InvalidIf(!others, "body.approval.self",
+	who, err := t.approvers(ctx, organization, catalog.Agent{Spec: *s})
+	if err != nil {
+		return err
+	}
+	return problem.InvalidIf(!who[0].others(), "body.approval.self",
 		"must be true while no run of this agent has another user who may approve its calls: name approver groups "+
-			"with other members, or make another manager or admin"))
+			"with other members, or make another manager or admin")
 }
 
-// approvers looks for those who approve an agent's calls, as users and groups are now. others: where they must be
-// others, some run has such a user. members: where groups are named, they have a member.
-func (t *Tenants) approvers(
-	ctx context.Context, organization string, s catalog.AgentSpec,
-) (others, members bool, err error) {
-	others, members = !s.Approval.OthersOnly(), len(s.ApproverGroupIDs) == 0
-	if others && members {
-		return true, true, nil
+// approvers are those who approve an agent's calls, as users and groups are now, as far as they have been searched.
+type approvers struct {
+	agent         catalog.Agent
+	groups        []string // its approver groups that exist
+	members       bool     // these have one, or are none
+	uses, decides []string // users who may begin a run, and who may approve its calls; two of each are enough
+}
+
+// others reports whether some run has another user who may approve its calls, if its own user may not.
+func (a *approvers) others() bool {
+	return !a.agent.Spec.Approval.OthersOnly() || len(a.uses) > 0 && len(a.decides) > 0 &&
+		(len(a.uses)+len(a.decides) > 2 || a.uses[0] != a.decides[0])
+}
+
+func (a *approvers) add(u catalog.User) {
+	p := Principal{User: u.ID, Level: Role(u.Role).Level(), Groups: u.GroupIDs}
+	if len(a.uses) < 2 && p.MayUse(a.agent) == nil {
+		a.uses = append(a.uses, p.User)
 	}
-	groups, err := record.Existing[catalog.Group](ctx, t.store, record.Of(organization), s.ApproverGroupIDs)
-	if err != nil {
-		return false, false, err
+	if len(a.decides) < 2 && p.mayApprove(a.agent, a.agent, ApprovalRequest{}) == nil {
+		a.decides = append(a.decides, p.User)
 	}
-	var uses, decides []string
-	a := catalog.Agent{Spec: s}
+	for _, id := range a.groups {
+		a.members = a.members || slices.Contains(p.Groups, id)
+	}
+}
+
+// approvers searches an organization's users once for those who approve the calls of some agents.
+func (t *Tenants) approvers(ctx context.Context, organization string, of ...catalog.Agent) ([]*approvers, error) {
+	var list []*approvers
+	for _, a := range of {
+		named := a.Spec.ApproverGroupIDs
+		groups, err := record.Existing[catalog.Group](ctx, t.store, record.Of(organization), named)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, &approvers{agent: a, groups: groups, members: len(named) == 0})
+	}
+	lacking := func(a *approvers) bool { return !a.members || !a.others() }
+	if !slices.ContainsFunc(list, lacking) {
+		return list, nil
+	}
 	for u, err := range record.All[catalog.User](ctx, t.store, record.Of(organization), 100) {
 		if err != nil {
-			return false, false, err
+			return nil, err
 		}
-		p := Principal{User: u.Value.ID, Level: Role(u.Value.Role).Level(), Groups: u.Value.GroupIDs}
-		if p.MayUse(a) == nil {
-			uses = append(uses, p.User)
+		for _, a := range list {
+			a.add(u.Value)
 		}
-		if p.mayApprove(a, a, ApprovalRequest{}) == nil {
-			decides = append(decides, p.User)
-		}
-		members = members || slices.ContainsFunc(groups, func(id string) bool { return slices.Contains(p.Groups, id) })
-		others = others ||
-			len(uses) > 0 && len(decides) > 0 && (len(uses)+len(decides) > 2 || uses[0] != decides[0])
-		if others && members {
+		if !slices.ContainsFunc(list, lacking) {
 			break
 		}
 	}
-	return others, members, nil
+	return list, nil
 }
 
-// ApproversProblem names whom an agent's policy lacks; empty: nobody. The agent goes on, and calls wait for admins.
+// ApproversProblems lists whom the policies of versions of an agent lack. The agent goes on, and calls wait for admins.
 // Its error is the store's.
-func (t *Tenants) ApproversProblem(ctx context.Context, organization string, s catalog.AgentSpec) (string, error) {
-	others, members, err := t.approvers(ctx, organization, s)
-	switch {
-	case err != nil:
-		return "", err
-	case !members:
-		return "its approver groups have no members, so only admins decide about its tool calls", nil
-	case !others:
-		return "no run has another user who may approve its tool calls, until another admin is made", nil
+func (t *Tenants) ApproversProblems(ctx context.Context, of ...catalog.Agent) (problems []string, err error) {
+	list, err := t.approvers(ctx, of[0].Organization, of...)
+	for _, a := range list {
+		if !a.members {
+			problems = append(problems, fmt.Sprintf("Version %d: its approver groups have no members, so only admins "+
+				"decide about its tool calls.", a.agent.Version))
+		} else if !a.others() {
+			problems = append(problems, fmt.Sprintf("Version %d: no run has another user who may approve its tool "+
+				"calls, until another admin is made.", a.agent.Version))
+		}
 	}
-	return "", nil
+	return problems, err
 }
 
 // CheckTools returns a problem of kind Invalid at the field when an agent's model would be offered more tools than

@@ -86,7 +86,7 @@ type agentView struct {
 	Published      int     `json:"published_version" doc:"the version that runs begin with"`
 	catalog.AgentSpec
 	Budget    httpapi.Nullable[record.Budget] `json:"budget"`
-	Problems  []string                        `json:"problems,omitempty" doc:"of the agent read alone: that approvers are missing, so that admins decide; tools that its approval names and that it does not have: until it is saved again, each call of its tools needs an approval"`
+	Problems  []string                        `json:"problems,omitempty" doc:"of the agent read alone: for keys of level manage, that approvers are missing, so that admins decide; tools that its approval names and that it does not have: until it is saved again, each call of its tools needs an approval"`
 	CreatedAt string                          `json:"created_at"`
 	UpdatedAt string                          `json:"updated_at"`
 }
@@ -174,8 +174,9 @@ func (h *handlers) readAgent(ctx context.Context, p tenant.Principal, in *httpap
 	return httpapi.Versioned(e.Version(), v), err
 }
 
-// problemsOf lists the tools that an agent's policy names and that it does not have, and that nobody may approve. It
-// checks the policies of its newest version, and of the version that new runs begin with.
+// problemsOf lists the tools that an agent's policy names and that it does not have. Managers are also shown that
+// nobody may approve: this reads the organization's users. It checks the policies of its newest version, and of the
+// version that new runs begin with.
 func (h *handlers) problemsOf(ctx context.Context, p tenant.Principal, a catalog.Agent) (list []string, err error) {
 	versions := []catalog.Agent{a}
 	if a.Current() != a.Version {
@@ -185,14 +186,12 @@ func (h *handlers) problemsOf(ctx context.Context, p tenant.Principal, a catalog
 		}
 		versions = append(versions, published)
 	}
-	for _, v := range versions {
-		lacks, err := h.Tenants.ApproversProblem(ctx, a.Organization, v.Spec)
-		if err != nil {
+	if p.May(tenant.LevelManage) == nil {
+		if list, err = h.Tenants.ApproversProblems(ctx, versions...); err != nil {
 			return nil, err
 		}
-		if lacks != "" {
-			list = append(list, fmt.Sprintf("Version %d: %s.", v.Version, lacks))
-		}
+	}
+	for _, v := range versions {
 		if v.Spec.Approval.Mode != "tools" {
 			continue
 		}

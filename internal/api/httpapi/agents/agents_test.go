@@ -2,6 +2,7 @@ package agents_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -101,4 +102,28 @@ func TestTheToolsOfAnAgentArePaged(t *testing.T) {
 	require.Len(t, one, 1)
 	assert.Equal(t, "echo", one[0].(object)["name"])
 	assert.Empty(t, read(t, e.Send("GET", path+"?name=other", ""), http.StatusOK)["tools"])
+}
+
+// Only managers are shown that approvers are missing: it takes a look at all users, one for both versions.
+func TestUsersAreReadForManagersAlone(t *testing.T) {
+	e := httpapitest.New(t)
+	const users = 150
+	var user object
+	for n := range users {
+		user = read(t, e.Send("POST", "/users", fmt.Sprintf(`{"email":"u%d@example.com","role":"manager"}`, n)), 201)
+	}
+	group := read(t, e.Send("POST", "/groups", `{"name":"empty"}`), http.StatusCreated)["group_id"]
+	agent := read(t, e.Send("POST", "/agents", fmt.Sprintf(`{"name":"a","approver_group_ids":[%q]}`, group)), 201)
+	path := "/agents/" + agent["agent_id"].(string)
+	patch := httptest.NewRequest(http.MethodPatch, httpapi.Base+path, strings.NewReader(`{"name":"b","publish":false}`))
+	patch.Header.Set("Content-Type", "application/json")
+	read(t, e.Do(patch), http.StatusOK)
+	for level, problems := range map[string]int{"read": 0, "run": 0, "manage": 2} {
+		key := read(t, e.Send("POST", "/api-keys",
+			fmt.Sprintf(`{"name":"k","user_id":%q,"level":%q}`, user["user_id"], level)), http.StatusCreated)
+		before := e.Items.Items.Load()
+		list, _ := read(t, e.As(key["key"].(string)).Send("GET", path, ""), http.StatusOK)["problems"].([]any)
+		assert.Len(t, list, problems, level)
+		assert.Equal(t, problems/2, int(e.Items.Items.Load()-before)/users, level)
+	}
 }
