@@ -101,9 +101,24 @@ func (a AgentApproval) NamesSearch() bool {
 	return a.Mode == "tools" && slices.Contains(a.Tools, "search")
 }
 
-// Loosened are the tools whose calls need an approval by the policy was, and need none by that of s. all are the tools
-// of the toolkits of both, also those that are off.
-func (s AgentSpec) Loosened(was AgentSpec, all []tool.Offer) (names []string) {
+// Loosens names what needs fewer approvals by s than by was, or has other people give them: tools, and members of a
+// body. all are the tools of the toolkits of both, also those that are off.
+//
+// Where no groups are named, managers decide. The first groups are whom they have decide for them, so they loosen
+// nothing, unless the run's own user may not approve.
+func (s AgentSpec) Loosens(was AgentSpec, all []tool.Offer) (names []string) {
+	if was.Approval.OthersOnly() && !s.Approval.OthersOnly() {
+		names = append(names, "calls by the run's own user (body.approval.self)")
+	}
+	added := len(s.ApproverGroupIDs) == 0 || slices.ContainsFunc(s.ApproverGroupIDs, func(id string) bool {
+		return !slices.Contains(was.ApproverGroupIDs, id)
+	})
+	if len(was.ApproverGroupIDs) == 0 {
+		added = was.Approval.OthersOnly() && len(s.ApproverGroupIDs) > 0
+	}
+	if added {
+		names = append(names, "calls by other approvers (body.approver_group_ids)")
+	}
 	searches := was.Offers("search") || s.Offers("search")
 	if searches && was.Approval.NamesSearch() && !s.Approval.NamesSearch() {
 		names = append(names, "search")
@@ -122,17 +137,6 @@ func (s AgentSpec) Loosened(was AgentSpec, all []tool.Offer) (names []string) {
 		names = append(names, tool.Unlisted(all, was.Approval.Tools, now)...)
 	}
 	return names
-}
-
-// AddsApprovers reports whether somebody may approve calls by s who may not by was. Where no groups are named, a run's
-// user may approve them already, so the first groups add nobody, unless others must.
-func (s AgentSpec) AddsApprovers(was AgentSpec) bool {
-	if len(was.ApproverGroupIDs) == 0 {
-		return was.Approval.OthersOnly() && len(s.ApproverGroupIDs) > 0
-	}
-	return len(s.ApproverGroupIDs) == 0 || slices.ContainsFunc(s.ApproverGroupIDs, func(id string) bool {
-		return !slices.Contains(was.ApproverGroupIDs, id)
-	})
 }
 
 // AgentModel names a model and its settings.

@@ -71,7 +71,7 @@ func TestWhatAPolicyLoosens(t *testing.T) {
 		{spec(0, "tools", "search"), spec(0, "tools"), nil},
 		{spec(0, "tools", "search"), spec(1, "tools"), []string{"search"}},
 	} {
-		got := c.now.Loosened(c.was, all)
+		got := c.now.Loosens(c.was, all)
 		if len(c.loosens) == 0 {
 			assert.Empty(t, got, "%v to %v", c.was.Approval, c.now.Approval)
 			continue
