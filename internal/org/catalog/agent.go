@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/record"
 )
 
@@ -34,10 +35,29 @@ func (a Agent) Current() int {
 	return a.Published
 }
 
-// Published reads the version of an agent that new runs use, or the newest one of a deleted agent. It returns a problem
-// of kind NotFound or Forbidden.
+// Standing reads an agent as it is now or, when it was deleted, as it was then: in its newest version, with the
+// published one noted. It returns a problem of kind NotFound or Forbidden.
+func Standing(ctx context.Context, s record.Reader, scope record.Scope, id string) (Agent, error) {
+	e, err := record.Resource[Agent](ctx, s, scope, id)
+	if !problem.Is(err, "not_found") {
+		return e.Value, err
+	}
+	a, err := record.LastVersion[Agent](ctx, s, scope, id)
+	if err != nil {
+		return a, err
+	}
+	removed, err := record.Resource[RemovedAgent](ctx, s, scope, id)
+	if problem.Is(err, "not_found") { // an earlier version deleted it
+		err = nil
+	}
+	a.Published = cmp.Or(removed.Value.Published, a.Published)
+	return a, err
+}
+
+// Published reads the version of an agent that new runs use, or used when it was deleted. It returns a problem of kind
+// NotFound or Forbidden.
 func Published(ctx context.Context, s record.Reader, scope record.Scope, id string) (Agent, error) {
-	a, err := record.Standing[Agent](ctx, s, scope, id)
+	a, err := Standing(ctx, s, scope, id)
 	if err == nil && a.Current() != a.Version {
 		return record.Version[Agent](ctx, s, scope, id, a.Current())
 	}
@@ -196,6 +216,7 @@ type AgentLimits struct {
 type RemovedAgent struct {
 	ID           string `json:"agent_id"`
 	Organization string `json:"organization_id"`
+	Published    int    `json:"published_version,omitzero"` // when it was deleted; 0: not noted
 }
 
 // Placed implements [record.Resourceful].

@@ -80,7 +80,7 @@ func mayReach(ctx context.Context, s record.Reader, p Principal, agents ...strin
 		return nil
 	}
 	for _, id := range agents {
-		a, err := record.Standing[catalog.Agent](ctx, s, p.Scope(), id)
+		a, err := catalog.Standing(ctx, s, p.Scope(), id)
 		if err == nil {
 			err = p.MayUse(a)
 		}
@@ -201,7 +201,7 @@ func (t *Tenants) MayApprove(ctx context.Context, p Principal, request ApprovalR
 	if p.Level.Covers(LevelAdmin) && p.User != request.User {
 		return nil
 	}
-	now, err := record.Standing[catalog.Agent](ctx, t.store, p.Scope(), request.Agent)
+	now, err := catalog.Standing(ctx, t.store, p.Scope(), request.Agent)
 	if err != nil {
 		return err
 	}
@@ -226,8 +226,8 @@ func (t *Tenants) MayApprove(ctx context.Context, p Principal, request ApprovalR
 	return nil
 }
 
-// Standing returns an agent as it is now or, when it was deleted, in its newest version. An edit of the last seconds
-// may be missing. It returns a problem of kind NotFound or Forbidden (outside_organization).
+// Standing is [catalog.Standing]. An edit of the last seconds may be missing. It returns a problem of kind NotFound or
+// Forbidden (outside_organization).
 func (t *Tenants) Standing(ctx context.Context, scope record.Scope, id string) (catalog.Agent, error) {
-	return record.Standing[catalog.Agent](ctx, t.known, scope, id)
+	return catalog.Standing(ctx, t.known, scope, id)
 }

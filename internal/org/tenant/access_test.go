@@ -178,6 +178,35 @@ func TestEachVersionThatCountsRulesWhoApproves(t *testing.T) {
 	}
 }
 
+// The version that was published when an agent was deleted still rules who approves the calls of its runs.
+func TestThePublishedVersionOfADeletedAgentRulesWhoApproves(t *testing.T) {
+	w := newWorld(t)
+	own, _ := w.person("own@example.com", tenant.Member, tenant.LevelRun)
+	admin, _ := w.person("admin@example.com", tenant.Admin, tenant.LevelAdmin)
+	approvers := w.group()
+	for published, may := range map[int]bool{1: true, 2: false, 3: true} {
+		id := w.agent(func(*catalog.AgentSpec) {})
+		for _, groups := range [][]string{{approvers}, nil} { // versions 2 and 3
+			_, err := w.EditAgent(t.Context(), admin, id, 0, true, published == 1,
+				func(s catalog.AgentSpec) (catalog.AgentSpec, error) { s.ApproverGroupIDs = groups; return s, nil })
+			require.NoError(t, err)
+		}
+		_, err := w.PublishAgent(t.Context(), admin, id, 0, published)
+		require.NoError(t, err)
+		for range 2 {
+			a, err := catalog.Published(t.Context(), w.store, w.home, id)
+			require.NoError(t, err)
+			assert.Equal(t, published, a.Version)
+			err = w.MayApprove(t.Context(), own, tenant.ApprovalRequest{Agent: id, User: own.User, Began: 1})
+			require.True(t, err == nil || forbidden(err), "%v", err)
+			assert.Equal(t, may, err == nil, "version %d: %v", published, err)
+			if err := w.RemoveAgent(t.Context(), admin, id); !problem.Is(err, "not_found") {
+				require.NoError(t, err)
+			}
+		}
+	}
+}
+
 // Only an admin gives calls an approver whom the newest or the published version does not have, in each way.
 func TestOnlyAnAdminAddsApprovers(t *testing.T) {
 	w := newWorld(t)

@@ -597,7 +597,9 @@ func (t *Tenants) RemoveAgent(ctx context.Context, p Principal, id string) error
 		if err := p.MayUse(e.Value); err != nil {
 			return err
 		}
-		record.PutResource(tx, record.Fresh(catalog.RemovedAgent{ID: id, Organization: e.Value.Organization}))
+		record.PutResource(tx, record.Fresh(catalog.RemovedAgent{
+			ID: id, Organization: e.Value.Organization, Published: e.Value.Current(),
+		}))
 		return nil
 	})
 	return err

@@ -52,7 +52,7 @@ type ToDecide struct {
 func ToDecideOf(ctx context.Context, s *record.Store, r record.Run) (v ToDecide, err error) {
 	v = ToDecide{RunID: r.ID(), Status: string(r.Status)}
 	scope := record.Of(r.Organization)
-	agent, err := record.Standing[catalog.Agent](ctx, s, scope, r.Agent)
+	agent, err := catalog.Standing(ctx, s, scope, r.Agent)
 	if err != nil && !problem.Is(err, "not_found") {
 		return v, err
 	}

@@ -181,7 +181,7 @@ func ParkedOf(ctx context.Context, s *record.Store, r record.Run) ([]Parked, err
 		}
 		message := p.Input.Message
 		if p.Spec.Agent != r.Agent {
-			other, err := record.Standing[catalog.Agent](ctx, s, record.Of(r.Organization), p.Spec.Agent)
+			other, err := catalog.Standing(ctx, s, record.Of(r.Organization), p.Spec.Agent)
 			if err != nil && !problem.Is(err, "not_found") {
 				return nil, err
 			}

@@ -111,7 +111,7 @@ func (s *settler) pause(ctx context.Context, r agent.Result) error {
 		c := transition.Change{Steps: r.Last, Interrupts: r.Interrupts}
 		if approval {
 			run := s.current().Value
-			last, err := record.Standing[catalog.Agent](ctx, s.Store, record.Of(run.Organization), run.Agent)
+			last, err := catalog.Standing(ctx, s.Store, record.Of(run.Organization), run.Agent)
 			switch {
 			case err == nil:
 				e.AgentVersion = last.Current()

@@ -57,11 +57,11 @@ func estateOperations() map[string]estateOperation {
 			return err
 		}),
 		"a look at an agent": reads(func(ctx context.Context, e *estate) error {
-			_, err := record.Standing[catalog.Agent](ctx, e.Store, e.scope(), e.agent)
+			_, err := catalog.Standing(ctx, e.Store, e.scope(), e.agent)
 			return err
 		}),
 		"a look at a removed agent": reads(func(ctx context.Context, e *estate) error {
-			_, err := record.Standing[catalog.Agent](ctx, e.Store, e.scope(), e.gone)
+			_, err := catalog.Standing(ctx, e.Store, e.scope(), e.gone)
 			return err
 		}).leaving("agent/GONE version/00000001"),
 		"a list of versions": reads(func(ctx context.Context, e *estate) error {

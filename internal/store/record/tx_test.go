@@ -99,7 +99,7 @@ func TestKnownReadsReturnWhatIsStored(t *testing.T) {
 		tx.PutRunToken("hash", token)
 	})
 	known := w.Known()
-	standing, err := record.Standing[catalog.Agent](w.ctx(), known, record.Of("o"), "a")
+	standing, err := catalog.Standing(w.ctx(), known, record.Of("o"), "a")
 	require.NoError(t, err)
 	version, err := record.Version[catalog.Agent](w.ctx(), known, record.Of("o"), "a", 1)
 	require.NoError(t, err)
