@@ -16,8 +16,8 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// The agent's published version when the pause begins says who may approve; after a concurrent edit, the pause is
-// written again.
+// The agent's published version when the pause begins says who may approve; after a concurrent edit or
+// publication, the pause is written again.
 func TestPauseRecordsTheAgentVersionOfThatMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
@@ -33,21 +33,26 @@ func TestPauseRecordsTheAgentVersionOfThatMoment(t *testing.T) {
 		s.said = talks("act")
 		s.tools = []tool.Offer{offer("act", func(context.Context) (tool.Result, error) { return tool.Result{}, nil })}
 		id := s.post()
-		edits := 0
+		changes := 0
 		s.table.before = func(_ context.Context, commit bool, ops []table.Op) {
 			pauses := slices.ContainsFunc(ops, func(op table.Op) bool {
 				return bytes.Contains(op.Item.Body, []byte(`"awaiting_input"`))
 			})
-			if commit && pauses && edits < 2 {
-				edits++
-				edit(edits == 1, func(spec *catalog.AgentSpec) { spec.Description += "." }) // 3, and the draft 4
+			if !commit || !pauses || changes == 3 {
+				return
 			}
+			if changes++; changes < 3 {
+				edit(changes == 1, func(spec *catalog.AgentSpec) { spec.Description += "." }) // 3, and the draft 4
+				return
+			}
+			_, err := s.intake.Tenants.PublishAgent(t.Context(), s.who, s.agent, 0, 2)
+			require.NoError(t, err)
 		}
 		s.drive()
-		assert.Equal(t, 2, edits)
+		assert.Equal(t, 3, changes)
 		run := s.run(id)
 		assert.Equal(t, lifecycle.AwaitingInput, run.Status)
-		assert.Equal(t, 3, run.PausedAgentVersion)
+		assert.Equal(t, 2, run.PausedAgentVersion)
 		assert.Equal(t, 1, run.Pause)
 	})
 }

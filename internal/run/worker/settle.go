@@ -95,8 +95,8 @@ func (s *settler) settle(ctx context.Context, r agent.Result) error {
 }
 
 // pause commits a pause. If one of its interrupts is an approval, the pause records the published version of the
-// agent, which says who may approve, and is committed only while the agent has no newer one: a concurrent edit does not
-// decide who may.
+// agent, which says who may approve. It is committed only while the agent is unchanged: a concurrent edit or
+// publication does not decide who may.
 func (s *settler) pause(ctx context.Context, r agent.Result) error {
 	approval := slices.ContainsFunc(r.Interrupts,
 		func(i record.Interrupt) bool { return i.Kind == string(lifecycle.Approval) })
@@ -111,14 +111,16 @@ func (s *settler) pause(ctx context.Context, r agent.Result) error {
 		c := transition.Change{Steps: r.Last, Interrupts: r.Interrupts}
 		if approval {
 			run := s.current().Value
-			last, err := catalog.Standing(ctx, s.Store, record.Of(run.Organization), run.Agent)
-			switch {
-			case err == nil:
-				e.AgentVersion = last.Current()
-				tx.StillLast(last, last.Version)
-			case !isGone(err): // otherwise its organization is being deleted, and the run with it
+			now, err := record.Resource[catalog.Agent](ctx, s.Store, record.Of(run.Organization), run.Agent)
+			if err == nil {
+				record.Unchanged(tx, now)
+			} else if isGone(err) {
+				now.Value, err = catalog.Standing(ctx, s.Store, record.Of(run.Organization), run.Agent)
+			}
+			if err != nil && !isGone(err) {
 				return c, err
 			}
+			e.AgentVersion = now.Value.Current() // 0: its organization is being deleted, and the run with it
 		}
 		e.ExpiresAt = s.Host.Now().Add(s.PauseExpiry)
 		c.Event = e

@@ -67,22 +67,6 @@ func LastVersion[T Resourceful](ctx context.Context, s Reader, scope Scope, id s
 	return last, nil
 }
 
-// Standing reads a resource as it is now or, when it was deleted, in its newest version. It returns a problem of kind
-// NotFound or Forbidden.
-func Standing[T Resourceful](ctx context.Context, s Reader, scope Scope, id string) (T, error) {
-	e, err := Resource[T](ctx, s, scope, id)
-	if problem.Is(err, "not_found") {
-		return LastVersion[T](ctx, s, scope, id)
-	}
-	return e.Value, err
-}
-
-// StillLast makes the commit require that no version of a resource came after version n.
-func (tx *Tx) StillLast(v Resourceful, n int) {
-	kind, id, _ := v.Placed()
-	tx.add(table.Check(versionKey(kind, id, n+1), table.Absent()))
-}
-
 // EraseVersions deletes all versions of a resource. The errors are those of a read and of [Tx.Commit].
 func EraseVersions[T Resourceful](ctx context.Context, s *Store, id string) error {
 	return s.erase(ctx, table.Range{Part: kindOf[T]() + "/" + id, Prefix: "version/"})
