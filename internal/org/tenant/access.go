@@ -205,21 +205,23 @@ func (t *Tenants) MayApprove(ctx context.Context, p Principal, request ApprovalR
 	if err != nil {
 		return err
 	}
-	began, err := record.Version[catalog.Agent](ctx, t.store, p.Scope(), request.Agent, request.Began)
-	if err != nil {
-		return err
+	current := now.Current()
+	versions := []int{current, max(current, request.Began), cmp.Or(request.Version, current)}
+	read := map[int]catalog.Agent{now.Version: now}
+	for _, n := range append(versions, request.Began) {
+		if _, has := read[n]; !has { // a version does not change
+			if read[n], err = record.Version[catalog.Agent](ctx, t.known, p.Scope(), request.Agent, n); err != nil {
+				return err
+			}
+		}
 	}
-	versions := []int{now.Current(), max(now.Current(), request.Began), request.Version}
-	slices.Sort(versions)
-	for _, version := range slices.Compact(versions) {
-		if version == 0 {
-			continue
+	began := read[request.Began].Spec.Approval
+	for _, n := range versions {
+		a := read[n]
+		if began.OthersOnly() {
+			a.Spec.Approval.Self = began.Self
 		}
-		a, err := record.Version[catalog.Agent](ctx, t.store, p.Scope(), request.Agent, version)
-		if began.Spec.Approval.OthersOnly() {
-			a.Spec.Approval.Self = began.Spec.Approval.Self
-		}
-		if err = cmp.Or(err, p.mayApprove(a, now, request)); err != nil {
+		if err := p.mayApprove(a, now, request); err != nil {
 			return err
 		}
 	}

@@ -178,6 +178,22 @@ func TestEachVersionThatCountsRulesWhoApproves(t *testing.T) {
 	}
 }
 
+// A decision by one version of an agent takes one read. Each other version takes another one.
+func TestEachVersionOfAnApprovalIsReadOnce(t *testing.T) {
+	w := newWorld(t)
+	own, _ := w.person("own@example.com", tenant.Member, tenant.LevelRun)
+	id := w.agent(func(*catalog.AgentSpec) {})
+	w.edit(id, true)
+	w.edit(id, true)
+	reads, _ := w.checks()
+	for _, c := range []struct{ began, paused, reads int }{{3, 3, 1}, {3, 0, 1}, {2, 3, 2}, {2, 2, 2}, {1, 2, 3}} {
+		*reads = 0
+		require.NoError(t, w.MayApprove(t.Context(), own,
+			tenant.ApprovalRequest{Agent: id, User: own.User, Began: c.began, Version: c.paused}))
+		assert.Equal(t, c.reads, *reads, "%v", c)
+	}
+}
+
 // The version that was published when an agent was deleted still rules who approves the calls of its runs.
 func TestThePublishedVersionOfADeletedAgentRulesWhoApproves(t *testing.T) {
 	w := newWorld(t)

@@ -9,7 +9,7 @@ func (s *Store) reads() *Store { return s }
 
 // Known reads what every request reads of keys, users, organizations, agents and toolkits. Nothing is written through
 // it. Its values are as old as what the store's table returns: strongly read, or some seconds old where that table
-// caches. Nothing that decides about a run is read through one that does.
+// caches. Of what decides about a run, only what never changes is read through one that does.
 type Known struct{ store *Store }
 
 // Known returns the reads of the store, for what may be some seconds old.
