@@ -53,8 +53,8 @@ func (s *Server) TakeSlot(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// shortWait is how long an answer may wait for a run without a slot that processes share. Taking and releasing one are
-// two writes.
+// shortWait is how long an answer may wait for a run without slots that processes share. Taking and releasing those of
+// the user and the organization are four writes.
 const shortWait = 3 * time.Second
 
 // slotted releases the slots of a request, and the room of its body, when it has been answered. A request that waits
@@ -70,7 +70,7 @@ func (s *Server) slotted(next http.Handler) http.Handler {
 }
 
 // mayWait returns for how much longer a request may wait that has waited for some time. Where processes share slots, a
-// POST that waits for longer than shortWait takes one of them: it keeps a function busy. Reads keep none of the
+// POST that waits for longer than shortWait takes them: it keeps a function busy. Reads keep none of the
 // functions that answer messages.
 func (s *Server) mayWait(ctx context.Context, c *Call, posted bool) func(lasted time.Duration) time.Duration {
 	here := sync.OnceValue(func() bool { return s.takeWait(c) })
