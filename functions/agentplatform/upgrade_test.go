@@ -140,6 +140,12 @@ func TestAStoreOfEachFormatIsStillGood(t *testing.T) {
 					list[2].(map[string]any)["run_id"] == parked
 			}, 2*time.Minute, 20*time.Millisecond)
 
+			// Keys are created, of which a store from before they were counted has no count.
+			user := o.ask(http.MethodGet, "/me", "", "", 200)["user"].(map[string]any)["user_id"]
+			for range 2 {
+				o.send("/api-keys", map[string]any{"name": "k", "user_id": user, "level": "run"}, 201)
+			}
+
 			addsUp(o)
 			knowledge(o)
 			stop()
