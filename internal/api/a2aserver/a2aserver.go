@@ -52,8 +52,9 @@ type Server struct {
 
 // Reply is the response to a request: one message, or what Follow sends.
 type Reply struct {
-	Message    any    // where there is a Follow, too: the task as it stands, for who cannot wait
-	Run, Agent string // of what Follow sends
+	Message any             // where there is a Follow, too: the task as it stands, for who cannot wait
+	Run     string          // of what Follow sends
+	Of      lifecycle.Whose // whose that is
 	// Follow sends the messages of a stream to emit, or, where there is a Message, the one that it becomes. It ends
 	// when the run has ended or waits for a human. beat is called after idle without a message. The error is that of
 	// the store, of ctx, of emit or of beat; the wait for one message goes on while the store cannot be read.
@@ -313,14 +314,14 @@ func (c *call) send(ctx context.Context, in sendParams) (Reply, error) {
 	if config := in.Configuration; config.ReturnImmediately || config.Blocking != nil && !*config.Blocking {
 		window = 0
 	}
-	e, err := c.UntilEnd(ctx, c.who, c.agent.ID, run, window)
+	e, err := c.UntilEnd(ctx, c.who, run, window)
 	if err != nil {
 		return Reply{}, err
 	}
 	history := in.Configuration.HistoryLength
 	reply, err := c.sent(ctx, e, history)
 	if err == nil && window > 0 && !e.Value.Status.EndedOrWaiting() {
-		c.await(ctx, &reply, run, history)
+		c.await(ctx, &reply, e.Value, history)
 	}
 	return reply, err
 }
@@ -329,8 +330,9 @@ func (c *call) send(ctx context.Context, in sendParams) (Reply, error) {
 const finalTime = 5 * time.Second
 
 // await has a reply follow the run that a message's client waits for.
-func (c *call) await(ctx context.Context, reply *Reply, run string, history *int) {
-	reply.Run, reply.Agent = run, c.agent.ID
+func (c *call) await(ctx context.Context, reply *Reply, r record.Run, history *int) {
+	run := r.ID()
+	reply.Run, reply.Of = run, r.Whose()
 	reply.Cut = c.fault(&fault{bridge.InternalError, "the answer ends here: the task cannot be told any more"}).Message
 	reply.Final = func() any {
 		ctx, done := context.WithTimeout(ctx, finalTime)
@@ -506,7 +508,7 @@ func (c *call) follow(ctx context.Context, run string) (Reply, error) {
 			return nil
 		})
 	}
-	return Reply{Run: run, Agent: e.Value.Agent, Follow: follow, translate: translate}, err
+	return Reply{Run: run, Of: e.Value.Whose(), Follow: follow, translate: translate}, err
 }
 
 // translating returns what translates the events of a run.

@@ -119,12 +119,12 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	w.Server = &a2aserver.Server{Sealer: sealer, Bridge: bridge.Bridge{
 		WhileAllowed: func(
-			ctx context.Context, p tenant.Principal, agent string, wait func(context.Context) error,
+			ctx context.Context, p tenant.Principal, of lifecycle.Whose, wait func(context.Context) error,
 		) error {
 			if err := wait(ctx); err != nil {
 				return err
 			}
-			_, err := tenants.Still(ctx, p, agent)
+			_, err := tenants.Still(ctx, p, of)
 			return err
 		},
 		Intake: &intake.Intake{

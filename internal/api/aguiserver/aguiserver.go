@@ -40,7 +40,6 @@ type Server struct{ bridge.Bridge }
 // Exchange is a request whose run has begun, or goes on. Of the request it keeps the messages, for a snapshot.
 type Exchange struct {
 	thread, id string
-	agent      string   // of the run
 	runs       []string // to follow, one after the other
 	list       []heard
 	heavy      bool // they are too many to be kept beside what requests may hold together
@@ -56,14 +55,11 @@ type heard struct {
 // Run is the run that the exchange follows first.
 func (x *Exchange) Run() string { return x.runs[0] }
 
-// Agent is the agent of that run.
-func (x *Exchange) Agent() string { return x.agent }
-
 // light is how many bytes of messages an exchange may keep until it ends.
 const light = 64 << 10
 
-func newExchange(t turn, agent string) *Exchange {
-	x := &Exchange{thread: t.ThreadID, id: t.RunID, agent: agent, old: t.ProtocolVersion == ""}
+func newExchange(t turn) *Exchange {
+	x := &Exchange{thread: t.ThreadID, id: t.RunID, old: t.ProtocolVersion == ""}
 	size := 0
 	for _, m := range t.list {
 		x.list = append(x.list, heard{m.ID, m.raw})
@@ -97,13 +93,12 @@ func (s *Server) Open(
 		return nil, err
 	}
 	b := &beginning{Server: s, who: p, agent: agent, request: request, turn: t}
-	x := newExchange(t, agent)
+	x := newExchange(t)
 	posted, found, err := s.Intake.Replay(ctx, p, b.key(), "") // before anything is judged
 	if err != nil {
 		return nil, bridge.Named(err, b.fresh.place)
 	}
 	if found {
-		x.agent = posted.Run.Agent
 		x.runs, err = b.runsOf(ctx, posted)
 		return x, err
 	}

@@ -195,7 +195,7 @@ func (s *Server) follower(
 		calls: map[int]string{}, ended: map[int]bool{},
 		teller: teller{emit: emit, said: ofPart("msg_", run, n), got: ofPart("res_", run, n)},
 	}
-	f.right = s.Intake.Tenants.RightTo(&f.who, e.Value.Agent)
+	f.right = s.Intake.Tenants.RightTo(&f.who, e.Value.Whose())
 	f.again = slices.ContainsFunc(x.list, f.isPart)
 	if n == 0 {
 		return f, nil

@@ -52,7 +52,9 @@ func newWorld(t *testing.T) *world {
 	notifier := stream.NewLocalNotifier()
 	log := slog.New(slog.DiscardHandler)
 	return &world{t: t, who: who, agent: first.Agent.ID, items: items, Server: &Server{Bridge: bridge.Bridge{
-		WhileAllowed: func(ctx context.Context, _ tenant.Principal, _ string, wait func(context.Context) error) error {
+		WhileAllowed: func(
+			ctx context.Context, _ tenant.Principal, _ lifecycle.Whose, wait func(context.Context) error,
+		) error {
 			return wait(ctx)
 		},
 		Intake: &intake.Intake{

@@ -35,9 +35,11 @@ type Bridge struct {
 	Log    *slog.Logger
 	Window time.Duration // how long a request waits for its run; 0: none waits
 	URL    string        // the address of the API: the part before /files/
-	// WhileAllowed calls wait with a context that ends with the principal's right, or that to the agent if one is
-	// named, or when the server stops. Its error is wait's, unless the right has ended; none where the server stops.
-	WhileAllowed func(ctx context.Context, p tenant.Principal, agent string, wait func(context.Context) error) error
+	// WhileAllowed calls wait with a context that ends with the principal's right, or that to a run if it is said whose
+	// that is, or when the server stops. Its error is wait's, unless the right has ended; none where the server stops.
+	WhileAllowed func(
+		ctx context.Context, p tenant.Principal, of lifecycle.Whose, wait func(context.Context) error,
+	) error
 }
 
 // Agent reads an agent that a request names. It returns a problem of kind NotFound or Forbidden.
@@ -119,13 +121,25 @@ func (b *Bridge) FileOf(address string) (id string, ours bool) {
 	return id, ours && host.ValidID(id)
 }
 
-// UntilEnd returns a run of an agent when it has ended or waits for a human, or after the window. It ends with the
-// principal's right to reach the agent.
+// WhileSeen calls wait with a context that ends with the principal's right to see a run, or when the server stops; see
+// WhileAllowed.
+func (b *Bridge) WhileSeen(
+	ctx context.Context, p tenant.Principal, run string, wait func(context.Context) error,
+) error {
+	e, err := b.Intake.Run(ctx, p, run)
+	if err != nil {
+		return err
+	}
+	return b.WhileAllowed(ctx, p, e.Value.Whose(), wait)
+}
+
+// UntilEnd returns a run when it has ended or waits for a human, or after the window. It ends with the principal's
+// right to see the run.
 func (b *Bridge) UntilEnd(
-	ctx context.Context, p tenant.Principal, agent, run string, window time.Duration,
+	ctx context.Context, p tenant.Principal, run string, window time.Duration,
 ) (e record.RunEntity, err error) {
 	done := false
-	err = b.WhileAllowed(ctx, p, agent, func(ctx context.Context) (err error) {
+	err = b.WhileSeen(ctx, p, run, func(ctx context.Context) (err error) {
 		e, err = b.Hub.UntilEnd(ctx, b.Store, p.Scope(), run, 0, window)
 		done = err == nil
 		return err

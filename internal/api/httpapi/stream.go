@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
@@ -22,8 +23,8 @@ const stallTime = 30 * time.Second
 // Stream is an answer that is written while a run goes on.
 type Stream struct {
 	ContentType string
-	Agent       string // whose run it is: the stream ends when its reader may reach the agent no more
-	Bounded     bool   // it ends before the function would be ended whose answer it is
+	Of          lifecycle.Whose // whose run it is: the stream ends when its reader may see it no more
+	Bounded     bool            // it ends before the function would be ended whose answer it is
 	// Follow writes what happens, until its context ends or the sink takes no more.
 	Follow func(ctx context.Context, out *Sink) error
 	// Final writes the final event of a stream that the server ends. It may be nil.
@@ -64,7 +65,7 @@ func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, str
 		ctx, done = context.WithTimeout(ctx, s.MaxStream)
 		defer done()
 	}
-	following, right, end := s.withRight(ctx, &c.Principal, stream.Agent)
+	following, right, end := s.withRight(ctx, &c.Principal, stream.Of)
 	defer end()
 	w.WriteHeader(http.StatusOK)
 	_ = out.put(nil) // the headers, before anything is read; a failure shows at the next
@@ -175,12 +176,12 @@ func streamHeaders(w http.ResponseWriter, contentType, run string) {
 	}
 }
 
-// WhileAllowed calls wait with a context that ends when the principal's right ends, or that to the agent if one is
-// named, or when the server stops. What ends it is no error then, unless it is the right; the other errors are wait's.
+// WhileAllowed calls wait with a context that ends when the principal's right ends, or that to a run if it is said
+// whose that is, or when the server stops. What ends it is no error then, unless it is the right; the other errors are wait's.
 func (s *Server) WhileAllowed(
-	ctx context.Context, p tenant.Principal, agent string, wait func(context.Context) error,
+	ctx context.Context, p tenant.Principal, of lifecycle.Whose, wait func(context.Context) error,
 ) error {
-	allowed, _, end := s.withRight(ctx, &p, agent)
+	allowed, _, end := s.withRight(ctx, &p, of)
 	end = sync.OnceFunc(end)
 	defer end() // also after a panic
 	err := wait(allowed)
@@ -189,20 +190,20 @@ func (s *Server) WhileAllowed(
 		err = nil
 	}
 	if err == nil {
-		_, err = s.Tenants.Still(ctx, p, agent)
+		_, err = s.Tenants.Still(ctx, p, of)
 	}
 	return err
 }
 
-// withRight returns a context that ends when the principal's right ends, or that to the agent if one is named, or when
-// the server stops. It also ends where the right cannot be checked because of a panic, with which end then panics. The
+// withRight returns a context that ends when the principal's right ends, or that to a run if it is said whose that is,
+// or when the server stops. It also ends where the right cannot be checked because of a panic, with which end then panics. The
 // caller must call end.
 func (s *Server) withRight(
-	ctx context.Context, p *tenant.Principal, agent string,
+	ctx context.Context, p *tenant.Principal, of lifecycle.Whose,
 ) (allowed context.Context, right *tenant.Right, end func()) {
 	allowed, cancel := context.WithCancel(ctx)
 	goOn := context.AfterFunc(s.stopping, cancel)
-	right = s.Tenants.RightTo(p, agent)
+	right = s.Tenants.RightTo(p, of)
 	var mu sync.Mutex // held during each check; it guards what follows
 	var timer *time.Timer
 	var died *host.Panic

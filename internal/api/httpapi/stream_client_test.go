@@ -20,6 +20,7 @@ import (
 
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/api/httpapi/httpapitest"
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/store/record"
 )
@@ -47,7 +48,7 @@ func goLive(t *testing.T, start func(*httptest.Server), change func(*httpapi.Con
 		h := func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
 			c.Run = "0123456789abcdef01234567"
 			return s.Stream(r.Context(), w, c, httpapi.Stream{
-				ContentType: "application/x-ndjson", Agent: "a", Follow: l.follow,
+				ContentType: "application/x-ndjson", Of: lifecycle.Whose{Agent: "a"}, Follow: l.follow,
 				Final: func(out *httpapi.Sink) { _ = out.Line("final") },
 				Short: func(out *httpapi.Sink) { _ = out.Line("short") },
 			})

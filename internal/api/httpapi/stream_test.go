@@ -16,6 +16,7 @@ import (
 
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/api/httpapi/httpapitest"
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
@@ -50,7 +51,7 @@ func streaming(
 			func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
 				c.Run = "0123456789abcdef01234567"
 				return s.Stream(r.Context(), w, c, httpapi.Stream{
-					ContentType: "application/x-ndjson", Agent: "a", Bounded: true, Follow: follow,
+					ContentType: "application/x-ndjson", Of: lifecycle.Whose{Agent: "a"}, Bounded: true, Follow: follow,
 					Final: func(out *httpapi.Sink) { _ = out.Line("final") },
 				})
 			},
@@ -162,7 +163,7 @@ func TestNoChangeOfRightsIsMissed(t *testing.T) {
 		began := time.Now()
 		var changes sync.WaitGroup
 		var last atomic.Bool
-		err = e.WhileAllowed(t.Context(), p, "", func(ctx context.Context) error {
+		err = e.WhileAllowed(t.Context(), p, lifecycle.Whose{}, func(ctx context.Context) error {
 			changes.Go(func() {
 				for !last.Load() {
 					e.Tenants.Change(p)
@@ -234,7 +235,7 @@ func processes(t *testing.T, organization string, change func(*httpapi.Config)) 
 				if r.URL.RawQuery == "glimpse" {
 					follow = func(_ context.Context, out *httpapi.Sink) error { return out.Line("begun") }
 				}
-				stream := httpapi.Stream{ContentType: "text/plain", Agent: "a", Follow: follow}
+				stream := httpapi.Stream{ContentType: "text/plain", Of: lifecycle.Whose{Agent: "a"}, Follow: follow}
 				return s.Stream(r.Context(), w, c, stream)
 			}
 			s.Handle("GET", "/x", tenant.LevelRead, h)

@@ -359,10 +359,7 @@ func howDecided(r record.Run) string {
 
 // wait returns the run's state once it has ended or waits for a human, or when the window is over.
 func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, window time.Duration) *mcp.CallToolResult {
-	e, err := s.Intake.Run(ctx, p, run)
-	if err == nil {
-		e, err = s.UntilEnd(ctx, p, e.Value.Agent, run, window)
-	}
+	e, err := s.UntilEnd(ctx, p, run, window)
 	if err != nil {
 		return s.refused(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/api/mcpserver"
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
@@ -53,7 +54,9 @@ func newServer(
 	require.NoError(t, err)
 	log = &bytes.Buffer{}
 	return &mcpserver.Server{Bridge: bridge.Bridge{
-		WhileAllowed: func(ctx context.Context, _ tenant.Principal, _ string, wait func(context.Context) error) error {
+		WhileAllowed: func(
+			ctx context.Context, _ tenant.Principal, _ lifecycle.Whose, wait func(context.Context) error,
+		) error {
 			return wait(ctx)
 		},
 		Intake: &intake.Intake{Tenants: tenants}, Store: store, Log: slog.New(slog.NewTextHandler(log, nil)),

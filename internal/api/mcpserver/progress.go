@@ -82,7 +82,7 @@ func (s *Server) tell(
 		return err
 	}
 	tenants := s.Intake.Tenants
-	right, reads := tenants.RightTo(&p, entity.Value.Agent), tenants.Reads(p)
+	right, reads := tenants.RightTo(&p, entity.Value.Whose()), tenants.Reads(p)
 	told := 0.0
 	notify := func(words string, meta mcp.Meta) error {
 		told++

@@ -43,9 +43,8 @@ type Server struct {
 // Begun is a response that a request has begun.
 type Begun struct {
 	ID       string
-	Agent    string // of its run
-	Replayed bool   // an earlier request with the same key had begun it
-	Mismatch bool   // that request asked for something else
+	Replayed bool // an earlier request with the same key had begun it
+	Mismatch bool // that request asked for something else
 }
 
 // Create carries out a request with an idempotency key and an id. Errors are problems: of kind Invalid with the field,
@@ -98,7 +97,7 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 	case err != nil:
 		return Begun{}, bridge.Named(err, field)
 	case next != nil:
-		return Begun{ID: next.String(), Agent: agent}, nil
+		return Begun{ID: next.String()}, nil
 	}
 	return begun(posted)
 }
@@ -133,8 +132,7 @@ func begun(posted intake.Posted) (Begun, error) {
 		run = *posted.Parked.RunID
 	}
 	return Begun{
-		ID: ref{run, posted.Pause}.String(), Agent: posted.Run.Agent, Replayed: posted.Replayed,
-		Mismatch: posted.Mismatch,
+		ID: ref{run, posted.Pause}.String(), Replayed: posted.Replayed, Mismatch: posted.Mismatch,
 	}, nil
 }
 

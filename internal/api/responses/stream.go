@@ -50,8 +50,8 @@ func (s *Server) stream(p tenant.Principal, of *part, after int64) *Stream {
 	return &Stream{Server: s, who: p, part: of, after: after, top: -1, sent: int(max(after-beforeText, 0))}
 }
 
-// Agent is the agent of the response's run.
-func (s *Stream) Agent() string { return s.part.of.Agent }
+// Whose says whose the response's run is.
+func (s *Stream) Whose() lifecycle.Whose { return s.part.of.Whose() }
 
 // Follow sends the events of a response to emit that the reader has not seen, and the last one in any case. beat is
 // called after idle without an event. It returns nil after the last event, or the error of the store, of ctx, of emit

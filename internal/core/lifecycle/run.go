@@ -60,9 +60,11 @@ type RunSpec struct {
 	AgentVersion int    `json:"agent_version"`
 	Chat         string `json:"chat_id"`
 	OwnChatID    bool   `json:"own_chat_id,omitzero"` // a client chose the chat's id: unique in its organization only
-	LimitMS      int64  `json:"active_limit_ms"`      // limit of active time, in milliseconds
-	Callback     bool   `json:"callback,omitzero"`    // webhooks are sent for its states
-	Watched      bool   `json:"watched,omitzero"`     // its client streams it from the start
+	// ChatUser is the user whose chat it is, where that is not the User of its first turn. Read [Run.Owner].
+	ChatUser string `json:"chat_user_id,omitzero"`
+	LimitMS  int64  `json:"active_limit_ms"`   // limit of active time, in milliseconds
+	Callback bool   `json:"callback,omitzero"` // webhooks are sent for its states
+	Watched  bool   `json:"watched,omitzero"`  // its client streams it from the start
 	// it was a parked message; its sender may have been deleted since
 	Waited  bool     `json:"waited,omitzero"`
 	Budgets []Budget `json:"budgets,omitzero"` // until the run is claimed: see [Counting]
@@ -138,6 +140,24 @@ type Run struct {
 	// Due is when the sweeper must reconcile the run at the latest: a lower bound. It is zero once the run has ended.
 	Due time.Time `json:"-"`
 }
+
+// Whose says whose a run, a chat or a file is: of an agent, in the chat of a user.
+type Whose struct {
+	Agent string `json:"agent_id"`          // empty: of no agent
+	Owner string `json:"user_id,omitempty"` // empty: not known, which is nobody
+}
+
+// Owner is the user whose chat the run is in, whoever has sent it; empty: not known, as earlier versions noted it for
+// first turns alone.
+func (r Run) Owner() string {
+	if r.ChatUser == "" && r.Turn == 1 {
+		return r.User
+	}
+	return r.ChatUser
+}
+
+// Whose says whose the run is.
+func (r Run) Whose() Whose { return Whose{Agent: r.Agent, Owner: r.Owner()} }
 
 // Lease is a worker's exclusive right to a running run, until a point in time.
 type Lease struct {
@@ -218,6 +238,7 @@ func (r Run) PendingIDs() []string {
 
 // ChatPosition is the position in a chat at which a run begins.
 type ChatPosition struct {
+	User     string // whose chat it is
 	Epoch    int
 	Turn     int
 	Previous string
@@ -227,6 +248,9 @@ type ChatPosition struct {
 
 // Accept makes the queued run of a specification at a position of its chat. It must start by startBy.
 func Accept(t RunSpec, p ChatPosition, now, startBy time.Time) Run {
+	if p.Turn > 1 || p.User != t.User {
+		t.ChatUser = p.User
+	}
 	return Run{
 		RunSpec: t, Epoch: p.Epoch, Turn: p.Turn, Previous: p.Previous, Parked: p.Parked, Slots: p.Slots,
 		Status: Queued, Transition: 1,
@@ -259,9 +283,12 @@ type Chat struct {
 	UpdatedAt    time.Time `json:"updated_at"`
 }
 
+// Whose says whose the part of an agent in the chat is.
+func (c Chat) Whose(agent string) Whose { return Whose{Agent: agent, Owner: c.User} }
+
 // Next is the position at which the chat's next run begins.
 func (c Chat) Next() ChatPosition {
-	return ChatPosition{Epoch: c.Epoch, Turn: c.Turn + 1, Previous: c.LastRun}
+	return ChatPosition{User: c.User, Epoch: c.Epoch, Turn: c.Turn + 1, Previous: c.LastRun}
 }
 
 // Begin gives the lock of the chat to a run and records its agent as a participant.

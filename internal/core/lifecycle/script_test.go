@@ -175,7 +175,7 @@ func follows(o Outcome) string {
 		add("push %s #%d", o.After.Status, o.After.Transition)
 	}
 	if o.Promote != "" {
-		add("%s goes on with %v parked", o.Promote, o.Inherit(Slots{}).Parked)
+		add("%s goes on with %v parked", o.Promote, o.Inherit(Slots{}, "u").Parked)
 	}
 	if o.After.Status.Terminal() && o.Promote == "" {
 		add("the chat is free")

@@ -335,8 +335,9 @@ func TestPromotedRunInheritsTheChatAndTheOtherParkedMessages(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "p1", o.Promote)
 	assert.True(t, o.Nudge)
-	p := o.Inherit(Slots{"0", "0"})
-	assert.Equal(t, ChatPosition{Turn: 2, Previous: r.RunID, Parked: []string{"p2", "p3"}, Slots: Slots{"0", "0"}}, p)
+	p := o.Inherit(Slots{"0", "0"}, "u")
+	assert.Equal(t, ChatPosition{User: "u", Turn: 2, Previous: r.RunID, Parked: []string{"p2", "p3"},
+		Slots: Slots{"0", "0"}}, p)
 }
 
 func TestLeaseOfAnotherProcessIsVoidWhereOnlyOneProcessLives(t *testing.T) {

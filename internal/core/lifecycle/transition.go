@@ -205,11 +205,11 @@ func (r *Run) count() {
 	}
 }
 
-// Inherit is the position of the promoted run: the next turn, with the rest of the parked messages. It panics if no
-// message was parked.
-func (o Outcome) Inherit(slots Slots) ChatPosition {
+// Inherit is the position of the promoted run in the chat of a user: the next turn, with the rest of the parked
+// messages. It panics if no message was parked.
+func (o Outcome) Inherit(slots Slots, user string) ChatPosition {
 	r := o.Before
-	return ChatPosition{Epoch: r.Epoch, Turn: r.Turn + 1, Previous: r.ID(), Parked: slices.Clone(o.After.Parked[1:]),
+	return ChatPosition{User: user, Epoch: r.Epoch, Turn: r.Turn + 1, Previous: r.ID(), Parked: slices.Clone(o.After.Parked[1:]),
 		Slots: slots}
 }
 

@@ -14,6 +14,7 @@ type APIKey struct {
 	UserID        string         `json:"user_id"`
 	Name          string         `json:"name"`
 	Level         string         `json:"level"`
+	Sees          Visibility     `json:"sees,omitzero"` // empty: [SeesOwn], and what the organization and agents show
 	Prefix        string         `json:"prefix"`
 	Hash          string         `json:"hash"` // SHA-256 of the key's text, hex
 	PreviousHash  string         `json:"previous_hash,omitzero"`

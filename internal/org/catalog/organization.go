@@ -21,6 +21,8 @@ type Organization struct {
 
 	Ceilings Limits `json:"ceilings,omitzero"` // set by operators; 0: none
 
+	ChatVisibility Visibility `json:"chat_visibility,omitzero"` // empty: [SeesAll]
+
 	RetentionDays int            `json:"run_retention_days,omitzero"` // 0: runs are kept
 	Budget        *record.Budget `json:"budget,omitzero"`
 
@@ -40,6 +42,15 @@ type Organization struct {
 
 // Placed implements [record.Resourceful].
 func (o Organization) Placed() (string, string, string) { return "organization", o.ID, o.ID }
+
+// Visibility says who sees chats, with their runs and files, of those who may reach their agents.
+type Visibility string
+
+// The visibilities.
+const (
+	SeesOwn Visibility = "own"          // the user of the chat, and managers
+	SeesAll Visibility = "organization" // the whole organization
+)
 
 // Price is what a model's tokens cost, per million, in the organization's currency.
 type Price struct {

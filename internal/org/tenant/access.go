@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/record"
@@ -66,23 +67,46 @@ func (p Principal) mayApprove(a, now catalog.Agent, request ApprovalRequest) err
 	return p.MayUse(now)
 }
 
-// MayReach returns nil when the principal may read what all of the agents did, and answer, resume, follow or cancel
-// their runs. An edit of an agent of the last seconds may be missing.
-//
-// It returns a problem of kind Forbidden (insufficient_permission) for an agent of other groups, and NotFound or
-// Forbidden (outside_organization) for one that the organization never had.
-func (t *Tenants) MayReach(ctx context.Context, p Principal, agents ...string) error {
-	return mayReach(ctx, t.known, p, agents...)
+// shares reports whether the members of an organization, or who is in none, see the chats of each other.
+func shares(o catalog.Organization) bool { return o.ChatVisibility != catalog.SeesOwn }
+
+// maySee returns nil when the principal, which may use an agent, sees its part in the chats of a user. Otherwise it
+// returns a problem of kind Forbidden (insufficient_permission) with level_needed.
+func (p Principal) maySee(a catalog.Agent, owner string) error {
+	if p.Level.Covers(LevelManage) || p.SeesAll || owner != "" && owner == p.User ||
+		p.Shared && a.Spec.ChatVisibility != catalog.SeesOwn {
+		return nil
+	}
+	return problem.New(problem.Forbidden, "insufficient_permission", "the chat is for its user and for managers").
+		With("level_needed", LevelManage)
 }
 
-func mayReach(ctx context.Context, s record.Reader, p Principal, agents ...string) error {
+// MayReach returns nil when the principal may read what all of the agents did in the chats of their owners, and answer,
+// resume, follow or cancel those runs. Without an agent it is about a chat that no agent has taken part in yet. An edit
+// of the last seconds of an agent, or of the organization, may be missing.
+//
+// It returns a problem of kind Forbidden (insufficient_permission) for an agent of other groups and for the chat of a
+// colleague that is not shared, and NotFound or Forbidden (outside_organization) for an agent that the organization
+// never had.
+func (t *Tenants) MayReach(ctx context.Context, p Principal, all ...lifecycle.Whose) error {
+	return mayReach(ctx, t.known, p, all...)
+}
+
+func mayReach(ctx context.Context, s record.Reader, p Principal, all ...lifecycle.Whose) error {
 	if p.Level.Covers(LevelAdmin) {
 		return nil
 	}
-	for _, id := range agents {
-		a, err := catalog.Standing(ctx, s, p.Scope(), id)
+	for _, of := range all {
+		var a catalog.Agent
+		var err error
+		if of.Agent != "" {
+			a, err = catalog.Standing(ctx, s, p.Scope(), of.Agent)
+		}
 		if err == nil {
 			err = p.MayUse(a)
+		}
+		if err == nil {
+			err = p.maySee(a, of.Owner)
 		}
 		if err != nil {
 			return err
@@ -92,45 +116,56 @@ func mayReach(ctx context.Context, s record.Reader, p Principal, agents ...strin
 }
 
 // MayReadFile returns nil when the principal may read a file: the principal has uploaded it, or reaches at least one of
-// the agents whose runs have held it. A file that no run has held yet may be read by its whole organization. Otherwise
-// it returns the refusal of [Tenants.MayReach] (Forbidden or NotFound).
+// the runs that have held it. A file that no run has held yet may be read by its whole organization, where that shares
+// chats. Otherwise it returns the refusal of [Tenants.MayReach] (Forbidden or NotFound).
 func (t *Tenants) MayReadFile(ctx context.Context, p Principal, f record.File) error {
 	if f.UserID == p.User && !f.Made {
 		return nil
 	}
+	holders := f.Holders()
+	switch {
+	case len(holders) > 0:
+	case f.Holds > 0: // since before files noted who holds them
+		holders = []lifecycle.Whose{{Owner: f.UserID}}
+	case !p.Shared && !p.Level.Covers(LevelAdmin):
+		return problem.New(problem.Forbidden, "insufficient_permission",
+			"a file that no run holds is for its uploader alone").With("level_needed", LevelAdmin)
+	}
 	var refusal error
-	for _, agent := range f.Agents {
-		if refusal = t.MayReach(ctx, p, agent); !isGone(refusal) {
+	for _, of := range holders {
+		if refusal = t.MayReach(ctx, p, of); !isGone(refusal) {
 			return refusal
 		}
 	}
 	return refusal
 }
 
-// Reachable returns a function that says whether the principal may reach an agent (see [Tenants.MayReach]). Each answer
-// is remembered, so an agent is asked about once. The function returns only errors that are no refusals, such as a
+// Reachable returns a function that says whether the principal may reach what is of an agent and an owner (see
+// [Tenants.MayReach]). Each answer is remembered. The function returns only errors that are no refusals, such as a
 // problem of kind Unavailable.
-func (t *Tenants) Reachable(ctx context.Context, p Principal) func(agent string) (bool, error) {
-	known := map[string]bool{}
-	return func(agent string) (bool, error) {
-		may, asked := known[agent]
+func (t *Tenants) Reachable(ctx context.Context, p Principal) func(lifecycle.Whose) (bool, error) {
+	known := map[lifecycle.Whose]bool{}
+	return func(of lifecycle.Whose) (bool, error) {
+		may, asked := known[of]
 		if asked {
 			return may, nil
 		}
-		err := t.MayReach(ctx, p, agent)
+		err := t.MayReach(ctx, p, of)
 		if err != nil && !isGone(err) {
 			return false, err
 		}
-		known[agent] = err == nil
+		known[of] = err == nil
 		return err == nil, nil
 	}
 }
 
 // SenderMayReach is [Tenants.Reachable] for the sender of a run: the user, with the key that the run was sent with, as
 // both are now.
-func (t *Tenants) SenderMayReach(ctx context.Context, organization, user, key string) func(agent string) (bool, error) {
-	var reachable func(string) (bool, error)
-	return func(agent string) (bool, error) {
+func (t *Tenants) SenderMayReach(
+	ctx context.Context, organization, user, key string,
+) func(lifecycle.Whose) (bool, error) {
+	var reachable func(lifecycle.Whose) (bool, error)
+	return func(of lifecycle.Whose) (bool, error) {
 		if reachable == nil {
 			p, err := t.Sender(ctx, organization, user, key)
 			if err != nil {
@@ -138,16 +173,21 @@ func (t *Tenants) SenderMayReach(ctx context.Context, organization, user, key st
 			}
 			reachable = t.Reachable(ctx, p)
 		}
-		return reachable(agent)
+		return reachable(of)
 	}
 }
 
 // Sender is the principal that sent a run, which is asked what it may reach, not what it may spend: of its organization
-// it has the ID alone. It is without groups when the user no longer exists, without a level when the key
+// it has the ID alone, and whether chats are shared. It is without groups when the user no longer exists, without a level when the key
 // no longer exists. Of an operator who acted in the organization it is what [Tenants.ActIn] says, as long as it is one.
 func (t *Tenants) Sender(ctx context.Context, organization, user, key string) (Principal, error) {
 	scope := record.Of(organization)
 	p := Principal{Organization: organization}
+	o, err := t.Organization(ctx, organization)
+	if err != nil && !isGone(err) {
+		return p, err
+	}
+	p.Shared = err == nil && shares(o)
 	u, err := record.Resource[catalog.User](ctx, t.known, scope, user)
 	if problem.Is(err, "outside_organization") {
 		return t.visitor(ctx, p, user, key)
@@ -163,6 +203,7 @@ func (t *Tenants) Sender(ctx context.Context, organization, user, key string) (P
 	switch {
 	case err == nil:
 		p.Level = lower(Level(k.Value.Level), Role(u.Value.Role).Most())
+		p.SeesAll = k.Value.Sees == catalog.SeesAll
 	case !isGone(err):
 		return p, err
 	}

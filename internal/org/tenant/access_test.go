@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
@@ -389,13 +390,13 @@ func TestReachableAnswersAsMayReachAndAsksOnce(t *testing.T) {
 	} {
 		reachable := w.Reachable(t.Context(), c.who)
 		*down = true
-		may, err := reachable(c.agent)
+		may, err := reachable(lifecycle.Whose{Agent: c.agent})
 		assert.True(t, problem.Is(err, "unavailable"), "%s: %v", c.name, err)
 		assert.False(t, may, "%s: nothing is shown meanwhile", c.name)
 		*down = false
 		for try := range 3 {
 			before := *reads
-			may, err = reachable(c.agent)
+			may, err = reachable(lifecycle.Whose{Agent: c.agent})
 			require.NoError(t, err, c.name)
 			assert.Equal(t, c.may, may, c.name)
 			assert.Equal(t, try == 0, *reads > before, "%s, try %d", c.name, try)
@@ -454,7 +455,7 @@ func TestASenderReachesWhatItsUserAndKeyReachNow(t *testing.T) {
 		require.NoError(t, c.then(w, p, group), name)
 		reaches := w.SenderMayReach(t.Context(), w.name, p.User, p.Key)
 		for agent, want := range map[string]bool{open: true, closed: c.closed, gone: c.gone} {
-			may, err := reaches(agent)
+			may, err := reaches(lifecycle.Whose{Agent: agent})
 			require.NoError(t, err, name)
 			assert.Equal(t, want, may, "%s: the open %s, the closed %s: %s", name, open, closed, agent)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
@@ -82,7 +83,7 @@ func TestActingEndsWithTheOperatorsRight(t *testing.T) {
 			p, err := w.Sender(t.Context(), other.name, boss.User, boss.Key)
 			require.NoError(t, err)
 			assert.Equal(t, other.name, p.Organization)
-			return w.MayReach(t.Context(), p, agent) == nil
+			return w.MayReach(t.Context(), p, lifecycle.Whose{Agent: agent}) == nil
 		}
 		bearer := func() error {
 			p, err := w.Authenticate(t.Context(), token)
@@ -92,7 +93,7 @@ func TestActingEndsWithTheOperatorsRight(t *testing.T) {
 			return err
 		}
 		still := func() error {
-			_, err := w.Still(t.Context(), there, agent)
+			_, err := w.Still(t.Context(), there, lifecycle.Whose{Agent: agent})
 			return err
 		}
 		require.NoError(t, still(), name)
@@ -121,7 +122,7 @@ func TestSendersOfOtherOrganizationsAreNobody(t *testing.T) {
 	} {
 		p, err := w.Sender(t.Context(), other.name, c.user, c.key)
 		require.NoError(t, err)
-		assert.Error(t, w.MayReach(t.Context(), p, agent))
+		assert.Error(t, w.MayReach(t.Context(), p, lifecycle.Whose{Agent: agent}))
 		assert.Equal(t, tenant.Level(""), p.Level)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
@@ -38,7 +39,7 @@ func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 		},
 		"still": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
 			agent := w.agent(func(*catalog.AgentSpec) {})
-			return func(ctx context.Context) error { _, err := w.Still(ctx, p, agent); return err }
+			return func(ctx context.Context) error { _, err := w.Still(ctx, p, lifecycle.Whose{Agent: agent}); return err }
 		},
 		"caps": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
 			return func(ctx context.Context) error { _, _, err := w.Caps(ctx, w.name, p.User); return err }
@@ -56,13 +57,16 @@ func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 		},
 		"say what is reachable": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
 			agent := w.agent(func(*catalog.AgentSpec) {})
-			return func(ctx context.Context) error { _, err := w.Reachable(ctx, p)(agent); return err }
+			return func(ctx context.Context) error {
+				_, err := w.Reachable(ctx, p)(lifecycle.Whose{Agent: agent})
+				return err
+			}
 		},
 		"say what a sender reaches": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
 			agent, group := w.agent(func(*catalog.AgentSpec) {}), w.member(p.User)
 			w.restrict(agent, group)
 			return func(ctx context.Context) error {
-				may, err := w.SenderMayReach(ctx, w.name, p.User, p.Key)(agent)
+				may, err := w.SenderMayReach(ctx, w.name, p.User, p.Key)(lifecycle.Whose{Agent: agent})
 				assert.Equal(w, err == nil, may)
 				return err
 			}

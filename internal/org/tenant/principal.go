@@ -76,6 +76,8 @@ type Principal struct {
 	Groups       []string // those of the user that exist
 	Level        Level
 	Run          string // not empty: the request came with a run token, valid for this run alone
+	Shared       bool   // chats of colleagues may be seen, where their agents do not make them the user's own
+	SeesAll      bool   // so may those of all agents, by a key that is for monitoring
 	// Acting says that an operator acts as an admin of the organization: its user and its key are those of another one.
 	Acting bool
 

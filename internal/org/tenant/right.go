@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/problem"
 )
 
@@ -20,7 +21,7 @@ const (
 type Right struct {
 	tenants   *Tenants
 	principal *Principal
-	agent     string // whose run it is; empty where it is about no run
+	of        lifecycle.Whose // whose run it is; empty where it is about no run
 
 	mu    sync.Mutex
 	seen  int64         // the count of changes at the last check; -1 before the first
@@ -29,10 +30,10 @@ type Right struct {
 	ended bool
 }
 
-// RightTo is a principal's right to read a run of an agent, or, without one, to be answered at all. It is not checked
-// before the first call of Lasts. The principal must not change.
-func (t *Tenants) RightTo(p *Principal, agent string) *Right {
-	return &Right{tenants: t, principal: p, agent: agent, seen: -1}
+// RightTo is a principal's right to read a run, by whose it is, or, without an agent, to be answered at all. It is not
+// checked before the first call of Lasts. The principal must not change.
+func (t *Tenants) RightTo(p *Principal, of lifecycle.Whose) *Right {
+	return &Right{tenants: t, principal: p, of: of, seen: -1}
 }
 
 // Lasts says whether the reader may be shown more. A store that cannot be reached does not end the right.
@@ -44,7 +45,7 @@ func (r *Right) Lasts(ctx context.Context) bool {
 	if r.ended || n == r.seen && now < r.next && !r.expired() {
 		return !r.ended
 	}
-	ends, err := r.tenants.Still(ctx, *r.principal, r.agent)
+	ends, err := r.tenants.Still(ctx, *r.principal, r.of)
 	if err != nil && ctx.Err() != nil {
 		return true // who asked has gone, which says nothing of the right: the next one to ask is told
 	}

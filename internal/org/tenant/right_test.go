@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
@@ -51,15 +52,15 @@ func TestGroupsDecideWhoReachesAnAgentAndItsFiles(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		who    tenant.Principal
-		agents []string
+		agents []lifecycle.Whose
 		may    bool
 	}{
-		"an open one":             {outsider, []string{open}, true},
-		"a closed one":            {outsider, []string{closed}, false},
-		"a closed one after open": {outsider, []string{open, closed}, false},
-		"the members'":            {member, []string{open, closed}, true},
-		"an admin":                {admin, []string{closed, gone}, true},
-		"one that is not there":   {member, []string{gone}, false},
+		"an open one":             {outsider, []lifecycle.Whose{{Agent: open}}, true},
+		"a closed one":            {outsider, []lifecycle.Whose{{Agent: closed}}, false},
+		"a closed one after open": {outsider, []lifecycle.Whose{{Agent: open}, {Agent: closed}}, false},
+		"the members'":            {member, []lifecycle.Whose{{Agent: open}, {Agent: closed}}, true},
+		"an admin":                {admin, []lifecycle.Whose{{Agent: closed}, {Agent: gone}}, true},
+		"one that is not there":   {member, []lifecycle.Whose{{Agent: gone}}, false},
 		"none":                    {outsider, nil, true},
 	} {
 		err := w.MayReach(t.Context(), c.who, c.agents...)
@@ -105,8 +106,8 @@ func TestGroupsDecideWhoReachesAnAgentAndItsFiles(t *testing.T) {
 	}
 	assert.True(t, forbidden(w.RemoveAgent(t.Context(), outsider, closed)))
 	require.NoError(t, w.RemoveAgent(t.Context(), member, closed))
-	assert.Error(t, w.MayReach(t.Context(), outsider, closed), "it is as closed as it was")
-	assert.NoError(t, w.MayReach(t.Context(), member, closed))
+	assert.Error(t, w.MayReach(t.Context(), outsider, lifecycle.Whose{Agent: closed}), "it is as closed as it was")
+	assert.NoError(t, w.MayReach(t.Context(), member, lifecycle.Whose{Agent: closed}))
 }
 
 // A right lasts as long as everything that it depends on, and reports when it will expire.
@@ -180,7 +181,7 @@ func TestRightEndsWithWhatItDependsOn(t *testing.T) {
 		p, text := w.person("a@example.com", tenant.Manager, tenant.LevelManage)
 		began := w.clock.Now()
 		require.NoError(t, c.end(w, p), name)
-		ends, err := w.Still(t.Context(), p, agent)
+		ends, err := w.Still(t.Context(), p, lifecycle.Whose{Agent: agent})
 		if c.ends == 0 {
 			assert.True(t, ends.IsZero(), name)
 		} else {
@@ -190,7 +191,7 @@ func TestRightEndsWithWhatItDependsOn(t *testing.T) {
 			assert.NoError(t, err, name)
 			w.clock.later = c.ends + 10*time.Second
 		}
-		_, still := w.Still(t.Context(), p, agent)
+		_, still := w.Still(t.Context(), p, lifecycle.Whose{Agent: agent})
 		_, again := w.Authenticate(t.Context(), text)
 		assert.Equal(t, c.then, bad(still), "%s: %v", name, still)
 		assert.Equal(t, c.then, bad(again), "%s: %v", name, again)
@@ -211,11 +212,11 @@ func TestRunTokenExpiresWithinAnHourOrWithItsKey(t *testing.T) {
 		assert.WithinDuration(t, w.clock.Now().Add(want), end, 5*time.Second)
 		holder, err := w.Authenticate(t.Context(), token)
 		require.NoError(t, err)
-		ends, err := w.Still(t.Context(), holder, agent)
+		ends, err := w.Still(t.Context(), holder, lifecycle.Whose{Agent: agent})
 		require.NoError(t, err)
 		assert.Equal(t, end, ends.UTC())
 		w.clock.later = want + 10*time.Second
-		_, err = w.Still(t.Context(), holder, agent)
+		_, err = w.Still(t.Context(), holder, lifecycle.Whose{Agent: agent})
 		assert.True(t, bad(err))
 		_, err = w.Authenticate(t.Context(), token)
 		assert.True(t, bad(err))

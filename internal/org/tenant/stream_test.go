@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/proof/faulttable"
@@ -79,7 +80,7 @@ func TestAStreamsRightEndsWhenItsReaderIsRefused(t *testing.T) {
 		w := newWorld(t)
 		agent := w.agent(func(*catalog.AgentSpec) {})
 		p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
-		right := w.RightTo(&p, agent)
+		right := w.RightTo(&p, lifecycle.Whose{Agent: agent})
 		require.True(t, right.Lasts(t.Context()), name)
 		c.then(w, p, agent)
 		w.Change(p)
@@ -100,14 +101,14 @@ func TestAnEndedRightStaysEndedWhenAccessReturns(t *testing.T) {
 		w.Change(p)
 	}
 	belongs(true)
-	right := w.RightTo(&p, agent)
+	right := w.RightTo(&p, lifecycle.Whose{Agent: agent})
 	require.True(t, right.Lasts(t.Context()))
 	belongs(false)
 	require.False(t, right.Lasts(t.Context()))
 	belongs(true)
 	w.clock.later = time.Hour
 	assert.False(t, right.Lasts(t.Context()))
-	assert.True(t, w.RightTo(&p, agent).Lasts(t.Context()), "a new one")
+	assert.True(t, w.RightTo(&p, lifecycle.Whose{Agent: agent}).Lasts(t.Context()), "a new one")
 }
 
 // A check that is given up, as its stream moves elsewhere, is none: the next one to ask is told.
@@ -115,7 +116,7 @@ func TestACheckThatIsGivenUpIsNone(t *testing.T) {
 	w := newWorld(t)
 	agent := w.agent(func(*catalog.AgentSpec) {})
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
-	right := w.RightTo(&p, agent)
+	right := w.RightTo(&p, lifecycle.Whose{Agent: agent})
 	require.True(t, right.Lasts(t.Context()))
 	_, down := w.checks()
 	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, p.Key))
@@ -135,7 +136,7 @@ func TestARightIsCheckedAgainAfter20SecondsOrAChange(t *testing.T) {
 	agent := w.agent(func(*catalog.AgentSpec) {})
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
 	elsewhere := tenant.Principal{Organization: "another", Level: tenant.LevelAdmin}
-	right := w.RightTo(&p, agent)
+	right := w.RightTo(&p, lifecycle.Whose{Agent: agent})
 	reads, down := w.checks()
 	const second, blink = time.Second, time.Millisecond
 	for _, c := range []struct {
@@ -186,7 +187,7 @@ func TestARightIsCheckedAfterAChangeWhereNoOtherProcessMakesAny(t *testing.T) {
 	w.Tenants = w.with(tenant.Defaults{Alone: true}, nil)
 	agent := w.agent(func(*catalog.AgentSpec) {})
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
-	right := w.RightTo(&p, agent)
+	right := w.RightTo(&p, lifecycle.Whose{Agent: agent})
 	reads, down := w.checks()
 	const blink = time.Millisecond
 	for _, c := range []struct {
@@ -224,7 +225,7 @@ func TestAStreamsRightEndsInTheMomentItsKeyExpires(t *testing.T) {
 		agent := w.agent(func(*catalog.AgentSpec) {})
 		p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
 		w.expires(p.Key, ends)
-		right := w.RightTo(&p, agent)
+		right := w.RightTo(&p, lifecycle.Whose{Agent: agent})
 		reads, _ := w.checks()
 		for at := time.Duration(0); at < ends-blink; at += 20 * time.Second {
 			w.clock.later = at
@@ -247,7 +248,7 @@ func TestAStreamsRightEndsWithItsKeyWhenTheMachineHasSlept(t *testing.T) {
 		agent := w.agent(func(*catalog.AgentSpec) {})
 		p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
 		w.expires(p.Key, time.Hour)
-		right := w.RightTo(&p, agent)
+		right := w.RightTo(&p, lifecycle.Whose{Agent: agent})
 		require.True(t, right.Lasts(t.Context()))
 		require.Positive(t, right.Due())
 		w.clock.began = w.clock.began.Add(2 * time.Hour)
@@ -271,7 +272,7 @@ func TestARightThatHasEndedIsAlwaysDue(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
 	w.expires(p.Key, time.Second)
-	right := w.RightTo(&p, "")
+	right := w.RightTo(&p, lifecycle.Whose{})
 	require.True(t, right.Lasts(t.Context()))
 	w.clock.later += time.Second
 	require.False(t, right.Lasts(t.Context()))
@@ -305,7 +306,7 @@ func TestAWatchedRightIsDueAtItsNextCheck(t *testing.T) {
 		if c.ends > 0 {
 			w.expires(p.Key, c.ends)
 		}
-		right := w.RightTo(&p, agent)
+		right := w.RightTo(&p, lifecycle.Whose{Agent: agent})
 		assert.Zero(t, right.Due(), "%s: before the first check", name)
 		require.True(t, right.Lasts(t.Context()), name)
 		w.clock.later += c.later

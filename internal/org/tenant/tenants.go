@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
@@ -142,6 +143,7 @@ func (t *Tenants) principalOf(
 	}
 	read.Organization, p.Organization = read.Home, read.Home.ID
 	p.Level = lower(Level(read.Key.Level), Role(read.User.Role).Most())
+	p.Shared, p.SeesAll = shares(read.Home), read.Key.Sees == catalog.SeesAll
 	return p, read, nil
 }
 
@@ -180,13 +182,13 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Still returns nil while a principal's right to read runs of an agent lasts: the key and its text, their owner, the
+// Still returns nil while a principal's right to read a run lasts: the key and its text, their owner, the
 // run token's own time, for who acts in another organization the level and that organization, the access to the agent.
-// Without an agent it is the right to be answered at all. ends is when the right expires by itself; zero: never. It
+// and to see the chat. Without an agent it is the right to be answered at all. ends is when the right expires by itself; zero: never. It
 // reads strongly.
 //
 // It returns a problem of kind Unauthenticated (invalid_api_key), or what [Tenants.MayReach] returns.
-func (t *Tenants) Still(ctx context.Context, p Principal, agent string) (ends time.Time, err error) {
+func (t *Tenants) Still(ctx context.Context, p Principal, of lifecycle.Whose) (ends time.Time, err error) {
 	if !p.until.IsZero() && !t.host.Now().Before(p.until) {
 		return p.until, errBadKey
 	}
@@ -198,8 +200,8 @@ func (t *Tenants) Still(ctx context.Context, p Principal, agent string) (ends ti
 	if err != nil {
 		return ends, err
 	}
-	if agent != "" {
-		err = mayReach(ctx, strong, now, agent)
+	if of.Agent != "" {
+		err = mayReach(ctx, strong, now, of)
 	}
 	return earlier(now.ends, p.until), err
 }

@@ -49,7 +49,7 @@ func furnished(t *testing.T) *memtable.Table {
 	tx.PutEmbedded("o", record.Entry{Kind: record.OfSearch, InputTokens: 1})
 	tx.CountRun("o", "user/u/day", record.Spent{Runs: 4})
 	tx.PutDelivery(record.Fresh(record.Delivery{DeliveryID: "d", Organization: "o", RunID: "r"}))
-	tx.Hold(ctx, "o", "a", "r", []record.FileRef{{FileID: "f"}})
+	tx.Hold(ctx, "o", lifecycle.Whose{Agent: "a"}, "r", []record.FileRef{{FileID: "f"}})
 	record.PutResource(tx, record.Fresh(catalog.User{ID: "u", Organization: "o"}))
 	tx.PutJob(record.Fresh(record.Job{ID: "j", Organization: "o"}))
 	require.NoError(t, tx.Commit(ctx))

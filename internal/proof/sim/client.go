@@ -541,7 +541,7 @@ func (c *client) watch(a *actor) {
 			c.expect(err, "not_found", "unavailable")
 			return
 		}
-		right, ended := d.tenants.RightTo(&p, e.Value.Agent), false
+		right, ended := d.tenants.RightTo(&p, e.Value.Whose()), false
 		var last stream.Event
 		const idle = 15 * time.Second
 		err = d.hub.Follow(ctx, d.store, c.who.Scope(), run, idle, func(e stream.Event) error {

@@ -8,31 +8,69 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Access to existing runs and chats. All endpoints go through here: what an agent that names groups did is shown to
-// nobody else.
+// Access to existing runs and chats. All endpoints go through here. What an agent that names groups did is for these
+// groups alone. A chat that is its user's own is for the user and for managers.
 
-// Run reads a run for a client that may reach its agent. It returns a problem of kind NotFound, also for a run that is
+// owned notes the owner of a run of an earlier version, by its chat. It stays unknown where the chat was deleted since.
+// The only errors are failures of the store.
+func (in *Intake) owned(ctx context.Context, r *record.Run) error {
+	if r.Owner() != "" {
+		return nil
+	}
+	chat, found, err := in.Store.ChatOf(ctx, r.RunSpec)
+	if err == nil && found && !chat.Value.Deleted && chat.Value.Epoch == r.Epoch {
+		r.ChatUser = chat.Value.User
+	}
+	return err
+}
+
+// MaySee returns nil when a client may see a run, of which it notes the owner. It returns what
+// [tenant.Tenants.MayReach] returns.
+func (in *Intake) MaySee(ctx context.Context, p tenant.Principal, r *record.Run) error {
+	err := in.owned(ctx, r)
+	if err == nil {
+		err = in.Tenants.MayReach(ctx, p, r.Whose())
+	}
+	return err
+}
+
+// Sees returns a function that says whether a client sees a run of a list. The only errors are failures of the store.
+func (in *Intake) Sees(ctx context.Context, p tenant.Principal) func(record.Run) (bool, error) {
+	reachable := in.Tenants.Reachable(ctx, p)
+	return func(r record.Run) (bool, error) {
+		may, err := reachable(r.Whose())
+		if err != nil || may || r.Owner() != "" {
+			return may, err
+		}
+		if err = in.owned(ctx, &r); err != nil || r.Owner() == "" {
+			return false, err
+		}
+		return reachable(r.Whose())
+	}
+}
+
+// Run reads a run for a client that may see it. It returns a problem of kind NotFound, also for a run that is
 // being deleted, or of kind Forbidden: outside_organization or insufficient_permission.
 func (in *Intake) Run(ctx context.Context, p tenant.Principal, id string) (record.RunEntity, error) {
 	e, err := in.Store.LiveRun(ctx, p.Scope(), id)
 	if err != nil {
 		return e, err
 	}
-	if err := in.Tenants.MayReach(ctx, p, e.Value.Agent); err != nil {
+	if err := in.MaySee(ctx, p, &e.Value); err != nil {
 		return record.RunEntity{}, err
 	}
 	return e, nil
 }
 
-// RunsFor filters out the runs whose agents a client may not reach; it reuses the array of runs. The only errors are
+// RunsFor filters out the runs that a client may not see; it reuses the array of runs. The only errors are
 // failures of the store.
 func (in *Intake) RunsFor(
 	ctx context.Context, p tenant.Principal, runs []record.RunEntity,
 ) ([]record.RunEntity, error) {
-	reachable := in.Tenants.Reachable(ctx, p)
+	sees := in.Sees(ctx, p)
 	kept := runs[:0]
 	for _, e := range runs {
-		may, err := reachable(e.Value.Agent)
+		may, err := sees(e.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -75,9 +113,12 @@ func (in *Intake) Seen(
 		return c, false, err
 	}
 	reachable := in.Tenants.Reachable(ctx, p)
-	may = len(agents) == 0
+	if len(agents) == 0 {
+		may, err = reachable(c.Whose(""))
+		return c, may, err
+	}
 	for i, agent := range agents {
-		yes, err := reachable(agent)
+		yes, err := reachable(c.Whose(agent))
 		if err != nil {
 			return c, false, err
 		}
@@ -89,7 +130,7 @@ func (in *Intake) Seen(
 }
 
 // mayJoin returns nil when a client may write into a chat, or delete it: it must reach every agent that took part,
-// because the next one is told what they said. Otherwise it returns a problem of kind Forbidden or NotFound.
+// because the next one is told what they said, and see the chat. Otherwise it returns a problem of kind Forbidden or NotFound.
 func (in *Intake) mayJoin(ctx context.Context, p tenant.Principal, c lifecycle.Chat) error {
 	if p.Level.Covers(tenant.LevelAdmin) {
 		return nil
@@ -98,7 +139,14 @@ func (in *Intake) mayJoin(ctx context.Context, p tenant.Principal, c lifecycle.C
 	if err != nil {
 		return err
 	}
-	return in.Tenants.MayReach(ctx, p, agents...)
+	var all []lifecycle.Whose
+	for _, agent := range agents {
+		all = append(all, c.Whose(agent))
+	}
+	if len(all) == 0 {
+		all = append(all, c.Whose(""))
+	}
+	return in.Tenants.MayReach(ctx, p, all...)
 }
 
 // agentsOf are the agents that took part in a chat. Chats from before they were noted have them in their runs.

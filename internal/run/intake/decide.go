@@ -41,7 +41,7 @@ func (in *Intake) mayDecide(
 	}
 	chat, _, err := in.Store.ChatOf(ctx, run.RunSpec)
 	if err == nil {
-		err = in.Tenants.MayReach(ctx, p, run.Agent)
+		err = in.MaySee(ctx, p, &run)
 	}
 	if err == nil {
 		err = in.mayJoin(ctx, p, chat.Value)
@@ -70,7 +70,7 @@ func (in *Intake) RunToDecide(
 	if e, err = in.Store.LiveRun(ctx, p.Scope(), id); err != nil {
 		return e, false, err
 	}
-	refusal := in.Tenants.MayReach(ctx, p, e.Value.Agent)
+	refusal := in.MaySee(ctx, p, &e.Value)
 	if problem.Is(refusal, "insufficient_permission") {
 		if outside, err = in.approves(ctx, p, e.Value); err != nil || outside {
 			return e, outside, err
@@ -95,13 +95,13 @@ type Waiting struct {
 func (in *Intake) Waiting(
 	ctx context.Context, p tenant.Principal, runs []record.RunEntity,
 ) (list []Waiting, err error) {
-	reachable, known := in.Tenants.Reachable(ctx, p), map[tenant.ApprovalRequest]bool{}
+	sees, known := in.Sees(ctx, p), map[tenant.ApprovalRequest]bool{}
 	joins, err := in.joins(ctx, p, runs)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range runs {
-		reached, err := reachable(e.Value.Agent)
+		reached, err := sees(e.Value)
 		if err != nil {
 			return nil, err
 		}

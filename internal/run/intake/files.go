@@ -6,18 +6,23 @@ import (
 	"fmt"
 	"slices"
 
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/record"
 )
 
-// hold adds the writes by which a run of an agent, or a parked message for it, holds the message's files.
+// hold adds the writes by which a run of an agent, or a parked message for it, holds the message's files. Both are in
+// the chat of the message.
 func (r *request) hold(ctx context.Context, tx *record.Tx, agent, run string) error {
-	return reference(ctx, tx, r.who.Organization, agent, run, r.message.Files)
+	of := lifecycle.Whose{Agent: agent, Owner: r.owner}
+	return reference(ctx, tx, r.who.Organization, of, run, r.message.Files)
 }
 
-// reference adds the writes by which a run of an agent holds files. The error is that of [NoFile].
-func reference(ctx context.Context, tx *record.Tx, organization, agent, run string, files []record.FileRef) error {
-	tx.Hold(ctx, organization, agent, run, files)
+// reference adds the writes by which a run holds files; of says whose the run is. The error is that of [NoFile].
+func reference(
+	ctx context.Context, tx *record.Tx, organization string, of lifecycle.Whose, run string, files []record.FileRef,
+) error {
+	tx.Hold(ctx, organization, of, run, files)
 	var none *record.NoFile
 	if errors.As(tx.Err(), &none) {
 		return errors.Join(errNoFile, NoFile(slices.IndexFunc(files, func(f record.FileRef) bool {

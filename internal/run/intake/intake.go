@@ -188,6 +188,7 @@ type request struct {
 	chatID  string             // of the chat that is created when the message names none
 	record  string             // name of the idempotency record; empty without a key
 	stale   record.Idempotency // a record whose run has been deleted since
+	owner   string             // of the chat
 	agent   catalog.Agent
 	budgets []lifecycle.Budget // that the run's tokens count against
 }
@@ -198,7 +199,10 @@ func (r *request) decide(ctx context.Context) (Posted, error) {
 	}
 	chat, err := r.chat(ctx)
 	if err == nil {
-		err = r.mayJoin(ctx, r.who, chat.Value)
+		r.owner = chat.Value.User
+		if err := r.mayJoin(ctx, r.who, chat.Value); err != nil { // before anything else is told
+			return r.refused(ctx, err)
+		}
 	}
 	if err == nil && chat.Value.ActiveRun != "" {
 		return r.busy(ctx, chat.Value)
@@ -255,7 +259,7 @@ func (r *request) replay(ctx context.Context) (Posted, bool, error) {
 		return Posted{}, false, nil
 	}
 	if err == nil {
-		err = r.Tenants.MayReach(ctx, r.who, posted.Run.Agent)
+		err = r.MaySee(ctx, r.who, &posted.Run)
 	}
 	posted.Mismatch = known.Digest != "" && r.message.Digest != "" && known.Digest != r.message.Digest
 	return posted, true, err

@@ -87,6 +87,7 @@ func (in *Intake) Resume(
 	if by == "" {
 		by = p.User
 	}
+	of := e.Value.Whose()
 	after, err := in.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
 		e.Value = run
 		now := in.Host.Now()
@@ -104,7 +105,7 @@ func (in *Intake) Resume(
 				err = in.checkEdits(ctx, run, list)
 			}
 			if err == nil {
-				err = reference(ctx, tx, run.Organization, run.Agent, run.ID(), files)
+				err = reference(ctx, tx, run.Organization, of, run.ID(), files)
 			}
 			if err != nil {
 				return transition.Change{}, err
@@ -203,7 +204,8 @@ func (in *Intake) Withdraw(ctx context.Context, who tenant.Principal, run, parke
 	if p.Spec.Chat != e.Value.Chat || p.Spec.Organization != e.Value.Organization || !p.Spec.Waited {
 		return problem.Missing("parked message " + parked)
 	}
-	if err := in.Tenants.MayReach(ctx, who, p.Spec.Agent); err != nil {
+	of := lifecycle.Whose{Agent: p.Spec.Agent, Owner: e.Value.Owner()}
+	if err := in.Tenants.MayReach(ctx, who, of); err != nil {
 		return err
 	}
 	return in.untilDone(ctx, fmt.Sprintf("parked message %s kept moving", parked), func() error {
@@ -271,7 +273,7 @@ func (in *Intake) deleteChat(ctx context.Context, who tenant.Principal, chat rec
 	for _, id := range e.Value.Parked { // the write below is refused when others are parked meanwhile
 		p, err := in.Store.StillParked(ctx, id)
 		if err == nil {
-			err = in.Tenants.MayReach(ctx, who, p.Spec.Agent)
+			err = in.Tenants.MayReach(ctx, who, c.Whose(p.Spec.Agent))
 		}
 		if err != nil {
 			return "", err

@@ -112,7 +112,7 @@ func (o *office) run(chat string, files ...record.File) record.RunEntity {
 	}
 	spec := lifecycle.RunSpec{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: chat, OwnChatID: true}
 	tx := o.store.Begin(spec.RunID)
-	tx.Hold(o.Context(), "o", spec.Agent, spec.RunID, input.Files)
+	tx.Hold(o.Context(), "o", lifecycle.Whose{Agent: spec.Agent, Owner: "u"}, spec.RunID, input.Files)
 	_, err := o.shell.Accept(o.Context(), tx, transition.Acceptance{
 		Spec: spec, Input: input,
 		Chat:  record.Fresh(lifecycle.Chat{ID: chat, OwnID: true, Organization: "o", User: "u", CreatedAt: o.Now()}),

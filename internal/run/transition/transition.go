@@ -426,7 +426,7 @@ func (x *Executor) leaveChat(
 	if o.Promote == "" {
 		chat.Value = chat.Value.Release(now)
 	} else {
-		if promoted, err = x.promote(ctx, tx, o, now); err != nil {
+		if promoted, err = x.promote(ctx, tx, o, chat.Value.User, now); err != nil {
 			return nil, err
 		}
 		chat.Value = chat.Value.Begin(promoted.Run, now)
@@ -441,7 +441,7 @@ func (x *Executor) leaveChat(
 // promote makes a run of the first parked message. The run takes over the slots of the run before it; where those are
 // of another user, or do not count, it takes free ones, or overflow slots: it is accepted work.
 func (x *Executor) promote(
-	ctx context.Context, tx *record.Tx, o lifecycle.Outcome, now time.Time,
+	ctx context.Context, tx *record.Tx, o lifecycle.Outcome, chatUser string, now time.Time,
 ) (*record.Run, error) {
 	parked, err := x.Store.StillParked(ctx, o.Promote)
 	if err != nil {
@@ -459,7 +459,7 @@ func (x *Executor) promote(
 			slots.Organization = fresh.Organization
 		}
 	}
-	r := record.Run{Run: lifecycle.Accept(parked.Spec, o.Inherit(slots), now, now.Add(x.StartDeadline))}
+	r := record.Run{Run: lifecycle.Accept(parked.Spec, o.Inherit(slots, chatUser), now, now.Add(x.StartDeadline))}
 	r.CreatedAt = parked.At // as its id says, which listings go by
 	tx.PutRun(record.Fresh(r))
 	return &r, nil

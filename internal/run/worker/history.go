@@ -36,6 +36,10 @@ type earlier struct {
 // lag. Turns of agents that the run's sender may not reach now are omitted.
 func (w *Worker) history(ctx context.Context, run record.Run) (all []model.Message, unanswered []int, err error) {
 	may := w.MayReach(ctx, run.Organization, run.User, run.APIKey)
+	owner, err := w.ownerOf(ctx, run) // of the whole chat
+	if err != nil {
+		return nil, nil, err
+	}
 	var turns []earlier
 	id, left, words, answered, failed, fit := run.Previous, maxChars, maxUnanswered, 0, 0, true
 	for links := 0; id != "" && links < maxLinks && answered < maxTurns && left > 0 && fit; links++ {
@@ -54,7 +58,7 @@ func (w *Worker) history(ctx context.Context, run record.Run) (all []model.Messa
 		if r.Status != lifecycle.Completed && failed == maxFailed {
 			continue
 		}
-		reached, err := may(r.Agent)
+		reached, err := may(lifecycle.Whose{Agent: r.Agent, Owner: owner})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -88,6 +92,15 @@ func (w *Worker) history(ctx context.Context, run record.Run) (all []model.Messa
 		}
 	}
 	return all, unanswered, nil
+}
+
+// ownerOf is the user whose chat a run is in. Runs of earlier versions have it in their chat alone.
+func (w *Worker) ownerOf(ctx context.Context, run record.Run) (string, error) {
+	if owner := run.Owner(); owner != "" {
+		return owner, nil
+	}
+	chat, _, err := w.Store.ChatOf(ctx, run.RunSpec)
+	return chat.Value.User, err
 }
 
 // turn is an earlier run as a model is shown it: the user's words, what the run has asked, and the answer or a line on

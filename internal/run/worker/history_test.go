@@ -130,13 +130,13 @@ func historyOf(t *testing.T, blobs blob.Store, turns []turn) ([]model.Message, [
 	w := &Worker{Store: store, MayReach: everyAgent}
 	items.reads = 0
 	messages, unanswered, err := w.history(t.Context(),
-		record.Run{Run: lifecycle.Run{Previous: previous, Epoch: 1}})
+		record.Run{Run: lifecycle.Run{RunSpec: lifecycle.RunSpec{ChatUser: "u"}, Previous: previous, Epoch: 1}})
 	return messages, unanswered, items.reads, err
 }
 
 // everyAgent reports that everybody may reach every agent but a secret one.
-func everyAgent(context.Context, string, string, string) func(string) (bool, error) {
-	return func(agent string) (bool, error) { return agent != "secret", nil }
+func everyAgent(context.Context, string, string, string) func(lifecycle.Whose) (bool, error) {
+	return func(of lifecycle.Whose) (bool, error) { return of.Agent != "secret", nil }
 }
 
 // Files are shown in their own turn. Later turns name them, as a user may write "try again".

@@ -42,7 +42,7 @@ type Worker struct {
 	Tools Tools
 	// MayReach returns a function that reports whether the sender of a run, a user with an API key, may reach an
 	// agent.
-	MayReach func(ctx context.Context, organization, user, key string) func(agent string) (bool, error)
+	MayReach func(ctx context.Context, organization, user, key string) func(lifecycle.Whose) (bool, error)
 	// Reads returns what tells which documents the sender of a run may not read now.
 	Reads func(organization, user, key string) citation.Reader
 	// TextOf reads the files of messages.

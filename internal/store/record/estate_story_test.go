@@ -478,7 +478,9 @@ func TestUnstorableJSONIsRefusedByEveryWrite(t *testing.T) {
 		},
 		"a hold by an agent": func() ([]table.Op, error) {
 			return opsOf(e.Store, "m",
-				func(tx *record.Tx) { tx.Hold(ctx, e.organization, bad, e.run, []record.FileRef{{FileID: e.plain}}) })
+				func(tx *record.Tx) {
+					tx.Hold(ctx, e.organization, lifecycle.Whose{Agent: bad}, e.run, []record.FileRef{{FileID: e.plain}})
+				})
 		},
 		"an edit of a file": func() ([]table.Op, error) {
 			return nil, estateErr(e.ChangeFile(ctx, e.scope(), e.plain,

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/table"
 )
@@ -34,10 +35,12 @@ type File struct {
 	Removed      bool      `json:"removed,omitzero"`    // it cannot be read any more; its bytes are being deleted
 	OpenUntil    time.Time `json:"open_until,omitzero"` // when the presigned address for the bytes expires
 	Agents       []string  `json:"agents,omitzero"`     // whose runs have held it, at most maxFileAgents; none: unknown
-	Made         bool      `json:"made,omitzero"`       // by a tool of a run
-	Document     bool      `json:"document,omitzero"`   // it is for a knowledge base, and may be larger
-	Counted      bool      `json:"counted,omitzero"`    // with its Size in the counts of its user and organization
-	CreatedAt    time.Time `json:"created_at"`
+	// Held says whose the runs were, at most maxFileAgents; none: unknown, then read [File.Holders].
+	Held      []lifecycle.Whose `json:"held,omitzero"`
+	Made      bool              `json:"made,omitzero"`     // by a tool of a run
+	Document  bool              `json:"document,omitzero"` // it is for a knowledge base, and may be larger
+	Counted   bool              `json:"counted,omitzero"`  // with its Size in the counts of its user and organization
+	CreatedAt time.Time         `json:"created_at"`
 }
 
 // Placed implements [Resourceful].
@@ -210,17 +213,32 @@ func (e *NoFile) Error() string { return "file " + e.ID + " does not exist" }
 // maxFileAgents bounds how many agents a file names.
 const maxFileAgents = 64
 
-// with returns the file with one more agent.
-func (f File) with(agent string) File {
-	if len(f.Agents) < maxFileAgents && !slices.Contains(f.Agents, agent) {
-		f.Agents = append(slices.Clip(f.Agents), agent)
+// Holders says whose the runs were that have held the file. Earlier versions noted the agents alone: most files were
+// held in chats of their uploader.
+func (f File) Holders() []lifecycle.Whose {
+	all := slices.Clone(f.Held)
+	for _, agent := range f.Agents {
+		if !slices.ContainsFunc(f.Held, func(of lifecycle.Whose) bool { return of.Agent == agent }) {
+			all = append(all, lifecycle.Whose{Agent: agent, Owner: f.UserID})
+		}
+	}
+	return all
+}
+
+// with returns the file with one more holder.
+func (f File) with(of lifecycle.Whose) File {
+	if len(f.Agents) < maxFileAgents && !slices.Contains(f.Agents, of.Agent) {
+		f.Agents = append(slices.Clip(f.Agents), of.Agent)
+	}
+	if len(f.Held) < maxFileAgents && !slices.Contains(f.Held, of) {
+		f.Held = append(slices.Clip(f.Held), of)
 	}
 	return f
 }
 
-// Hold makes a run of an agent, or the parked message that will be one, hold files; those that it holds already are
+// Hold makes a run, or the parked message that will be one, hold files. of says whose the run is; those that it holds already are
 // skipped. The unit of work fails with [NoFile] when one does not exist.
-func (tx *Tx) Hold(ctx context.Context, organization, agent, run string, files []FileRef) {
+func (tx *Tx) Hold(ctx context.Context, organization string, of lifecycle.Whose, run string, files []FileRef) {
 	if tx.err != nil {
 		return
 	}
@@ -252,7 +270,7 @@ func (tx *Tx) Hold(ctx context.Context, organization, agent, run string, files [
 		}
 		// else it was held before files named agents, so these are unknown
 		if e.Value.Holds == 0 || len(e.Value.Agents) > 0 {
-			e.Value = e.Value.with(agent)
+			e.Value = e.Value.with(of)
 		}
 		e.Value.Holds++
 		e.Value.Due = time.Time{}
@@ -264,7 +282,8 @@ func (tx *Tx) Hold(ctx context.Context, organization, agent, run string, files [
 // NewHeldFile writes the description of a file that a run makes and holds. The commit requires that the run is as it
 // was read: a file of a run that has ended would never be deleted. It fails as [Store.CreateFile] does.
 func (tx *Tx) NewHeldFile(ctx context.Context, f File, run RunEntity) {
-	f.Holds, f.Due, f.Agents, f.Made = 1, time.Time{}, []string{run.Value.Agent}, true
+	f.Holds, f.Due, f.Made = 1, time.Time{}, true
+	f = f.with(run.Value.Whose())
 	tx.newFile(ctx, f)
 	tx.putHold(f.Organization, run.Value.ID(), f.ID)
 	tx.add(table.Check(RunKey(run.Value.ID()), table.VersionIs(run.version)))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/proof/faulttable"
@@ -32,7 +33,9 @@ func TestFileStoredBeforeHoldsWereCountedStays(t *testing.T) {
 	_, err := record.Create(t.Context(), s, f, id)
 	require.NoError(t, err)
 	ops, err := opsOf(s, "holding",
-		func(tx *record.Tx) { tx.Hold(t.Context(), "o", "a", run, []record.FileRef{f.Ref()}) })
+		func(tx *record.Tx) {
+			tx.Hold(t.Context(), "o", lifecycle.Whose{Agent: "a"}, run, []record.FileRef{f.Ref()})
+		})
 	require.NoError(t, err)
 	require.NoError(t, commitOps(t.Context(), s, "holding", ops...))
 
@@ -259,7 +262,7 @@ func TestMissingFileCannotBeHeld(t *testing.T) {
 	})
 	for _, id := range []string{"nothing", "hers", e.plain, e.empty} {
 		ops, err := opsOf(e.Store, "m", func(tx *record.Tx) {
-			tx.Hold(ctx, e.organization, e.agent, "run", []record.FileRef{{FileID: e.held}, {FileID: id}})
+			tx.Hold(ctx, e.organization, lifecycle.Whose{Agent: e.agent}, "run", []record.FileRef{{FileID: e.held}, {FileID: id}})
 		})
 		var no *record.NoFile
 		require.ErrorAs(t, err, &no)
@@ -280,7 +283,7 @@ func TestHoldCountsOnceAndNotesTheAgent(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	hold := func(agent, run, file string) record.File {
 		require.NoError(t, committed(ctx, e.Store, run+agent, func(tx *record.Tx) {
-			tx.Hold(ctx, e.organization, agent, run, []record.FileRef{{FileID: file}, {FileID: file}})
+			tx.Hold(ctx, e.organization, lifecycle.Whose{Agent: agent}, run, []record.FileRef{{FileID: file}, {FileID: file}})
 		}))
 		return e.file(file)
 	}
@@ -299,14 +302,15 @@ func TestHoldCountsOnceAndNotesTheAgent(t *testing.T) {
 	}
 	assert.Equal(t, 73, f.Holds)
 
+	a := []lifecycle.Whose{{Agent: "a"}}
 	for name, c := range map[string]struct {
 		before, after record.File
 	}{
 		"of before agents were noted":  {record.File{Holds: 1}, record.File{Holds: 2}},
 		"of before holds were counted": {record.File{}, record.File{Holds: 2}},
-		"that was kept for a day":      {record.File{Due: e.now}, record.File{Holds: 1, Agents: []string{"a"}}},
+		"that was kept for a day":      {record.File{Due: e.now}, record.File{Holds: 1, Agents: []string{"a"}, Held: a}},
 		"of one agent": {
-			record.File{Holds: 1, Agents: []string{"z"}}, record.File{Holds: 2, Agents: []string{"z", "a"}},
+			record.File{Holds: 1, Agents: []string{"z"}}, record.File{Holds: 2, Agents: []string{"z", "a"}, Held: a},
 		},
 	} {
 		c.before.ID, c.before.Organization, c.before.Uploaded = e.NewID(), e.organization, true
@@ -320,6 +324,7 @@ func TestHoldCountsOnceAndNotesTheAgent(t *testing.T) {
 	made := record.File{ID: "made", Organization: e.organization, Due: e.now, Uploaded: true}
 	require.NoError(t, committed(ctx, e.Store, "making", func(tx *record.Tx) { tx.NewHeldFile(ctx, made, r) }))
 	made.Holds, made.Due, made.Agents, made.Made, made.Counted = 1, time.Time{}, []string{e.agent}, true, true
+	made.Held = []lifecycle.Whose{r.Value.Whose()}
 	assert.Equal(t, made, e.file("made"))
 }
 

@@ -35,7 +35,9 @@ func TestUnitOfWorkKeepsItsFirstError(t *testing.T) {
 		"a delivery": func(tx *record.Tx) {
 			tx.NewDelivery(w.ctx(), record.Delivery{RunID: w.id, Sequence: 9, Body: runLarge})
 		},
-		"files":        func(tx *record.Tx) { tx.Hold(w.ctx(), "o", "a", w.id, []record.FileRef{{FileID: "f3"}}) },
+		"files": func(tx *record.Tx) {
+			tx.Hold(w.ctx(), "o", lifecycle.Whose{Agent: "a"}, w.id, []record.FileRef{{FileID: "f3"}})
+		},
 		"files let go": func(tx *record.Tx) { record.Release(tx, w.ctx(), w.id, "f1") },
 		"tokens": func(tx *record.Tx) {
 			tx.CountTokens(w.ctx(), &lifecycle.Run{

@@ -342,7 +342,9 @@ func (w *runWorld) file(run, id string) {
 	f := record.File{ID: id, Organization: "o", Uploaded: true, Due: w.host.now.Add(time.Hour)}
 	w.must("file", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(f)) })
 	ops, err := opsOf(w.Store, "hold",
-		func(tx *record.Tx) { tx.Hold(w.t.Context(), "o", "a", run, []record.FileRef{f.Ref()}) })
+		func(tx *record.Tx) {
+			tx.Hold(w.t.Context(), "o", lifecycle.Whose{Agent: "a"}, run, []record.FileRef{f.Ref()})
+		})
 	require.NoError(w.t, err)
 	w.commit(ops...)
 }

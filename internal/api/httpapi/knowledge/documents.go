@@ -11,6 +11,7 @@ import (
 	"agentplatform/events"
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/knowledge/knowledge"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
@@ -215,7 +216,7 @@ func (h *handlers) readDocument(ctx context.Context, p tenant.Principal, in *str
 	if in.WaitMS == 0 {
 		return answerDocument(h.Knowledge.Document(ctx, p, in.ID, in.DocumentID))
 	}
-	err := h.WhileAllowed(ctx, p, "", func(ctx context.Context) (err error) {
+	err := h.WhileAllowed(ctx, p, lifecycle.Whose{}, func(ctx context.Context) (err error) {
 		e, err = h.Knowledge.Await(ctx, p, in.ID, in.DocumentID, time.Duration(in.WaitMS)*time.Millisecond)
 		return err
 	})

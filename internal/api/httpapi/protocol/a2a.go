@@ -67,7 +67,7 @@ func (h *handlers) a2aCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	}
 	c.Run = reply.Run
 	c.Release()
-	answer := httpapi.Stream{ContentType: asEvents, Agent: reply.Agent, Bounded: true}
+	answer := httpapi.Stream{ContentType: asEvents, Of: reply.Of, Bounded: true}
 	answer.Follow = func(ctx context.Context, out *httpapi.Sink) error {
 		return reply.Follow(ctx, h.Heartbeat, out.Data, out.Heartbeat) // no final event: the client subscribes again
 	}

@@ -43,9 +43,13 @@ func (h *handlers) aguiCall(w http.ResponseWriter, r *http.Request, c *httpapi.C
 		return err
 	}
 	c.Run = x.Run()
+	e, err := h.AGUI.Intake.Run(ctx, c.Principal, c.Run)
+	if err != nil {
+		return err
+	}
 	cut := func(out *httpapi.Sink) { _ = out.Data(aguiserver.Cut()) }
 	return h.Stream(ctx, w, c, httpapi.Stream{
-		ContentType: asEvents, Agent: x.Agent(), Bounded: true,
+		ContentType: asEvents, Of: e.Value.Whose(), Bounded: true,
 		Follow: func(ctx context.Context, out *httpapi.Sink) error {
 			emit := func(e aguiserver.AGUIEvent) error { return out.Data(e) }
 			return h.AGUI.Follow(ctx, c.Principal, x, h.Heartbeat, emit, out.Heartbeat, c.Release)

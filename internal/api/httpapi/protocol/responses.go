@@ -105,7 +105,7 @@ func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *htt
 	}
 	var v responses.Response
 	if !asked.Background {
-		err = h.WhileAllowed(ctx, c.Principal, begun.Agent, func(waits context.Context) (err error) {
+		err = h.Responses.WhileSeen(ctx, c.Principal, c.Run, func(waits context.Context) (err error) {
 			v, err = h.Responses.Wait(waits, c.Principal, id, func() error { return h.TakeSlot(ctx, c) })
 			return err
 		})
@@ -200,7 +200,7 @@ func (h *handlers) followResponse(
 	}
 	short := func(out *httpapi.Sink) { _ = out.Named("error", followed.Short()) }
 	return h.Stream(ctx, w, c, httpapi.Stream{
-		ContentType: asEvents, Agent: followed.Agent(), Bounded: true, Follow: follow,
+		ContentType: asEvents, Of: followed.Whose(), Bounded: true, Follow: follow,
 		Final: short, Short: short,
 	})
 }

@@ -206,7 +206,7 @@ func (h *handlers) wait(
 	ctx context.Context, p tenant.Principal, r record.Run, until func(context.Context) (record.RunEntity, error),
 ) (e record.RunEntity, err error) {
 	done := false
-	err = h.WhileAllowed(ctx, p, r.Agent, func(ctx context.Context) (err error) {
+	err = h.WhileAllowed(ctx, p, r.Whose(), func(ctx context.Context) (err error) {
 		e, err = until(ctx)
 		done = err == nil
 		return err

@@ -128,10 +128,10 @@ func (h *handlers) listChatRuns(ctx context.Context, p tenant.Principal, in *str
 			return h.activeOf(ctx, p, in.ChatID, chat)
 		}
 	}
-	reachable := h.Tenants.Reachable(ctx, p)
+	sees := h.Intake.Sees(ctx, p)
 	runs, next, err := httpapi.Filter(ctx, in.Paging, page, httpapi.Bounded(
 		func(e record.RunEntity) (v view.Run, may bool, err error) {
-			if may, err = reachable(e.Value.Agent); err == nil && may {
+			if may, err = sees(e.Value); err == nil && may {
 				v, err = h.shown(ctx, p, e)
 			}
 			return v, may, err
@@ -187,10 +187,10 @@ func (h *handlers) listMessages(ctx context.Context, p tenant.Principal, in *str
 	if err != nil {
 		return nil, err
 	}
-	reachable, reads := h.Tenants.Reachable(ctx, p), h.Tenants.Reads(p)
+	sees, reads := h.Intake.Sees(ctx, p), h.Tenants.Reads(p)
 	messages, next, err := httpapi.Filter(ctx, in.Paging, h.turnsOf(p, chat.Value), httpapi.Bounded(
 		func(m message) (v messageView, may bool, err error) {
-			if may, err = reachable(m.run.Agent); err == nil && may {
+			if may, err = sees(m.run); err == nil && may {
 				return h.viewMessage(ctx, m, reads)
 			}
 			return v, false, err

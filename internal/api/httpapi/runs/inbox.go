@@ -81,7 +81,7 @@ func (h *handlers) nextInbox(
 	}
 	list = before
 	began, wait := h.Host.Elapsed(), time.Duration(in.WaitMS)*time.Millisecond
-	err = h.WhileAllowed(ctx, p, "", func(ctx context.Context) error {
+	err = h.WhileAllowed(ctx, p, lifecycle.Whose{}, func(ctx context.Context) error {
 		for {
 			left := wait - (h.Host.Elapsed() - began)
 			if err := h.Hub.UntilInbox(ctx, h.Store, p.Organization, mark, left); err != nil {

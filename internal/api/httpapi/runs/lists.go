@@ -142,9 +142,9 @@ func (h *handlers) listRuns(ctx context.Context, p tenant.Principal, in *struct 
 func (h *handlers) seer(
 	ctx context.Context, p tenant.Principal,
 ) func(record.Run) (v view.Run, may bool, err error) {
-	reachable := h.Tenants.Reachable(ctx, p)
+	sees := h.Intake.Sees(ctx, p)
 	return func(r record.Run) (v view.Run, may bool, err error) {
-		if may, err = reachable(r.Agent); err != nil || !may {
+		if may, err = sees(r); err != nil || !may {
 			return v, false, err
 		}
 		live, err := h.Store.LiveRun(ctx, p.Scope(), r.ID())

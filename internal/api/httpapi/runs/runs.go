@@ -147,7 +147,7 @@ func (h *handlers) resume(ctx context.Context, p tenant.Principal, in *struct {
 	e, err := h.Intake.Resume(ctx, p, in.RunID, in.Body.DecidedBy, list, nil, nil)
 	reached := true
 	if err == nil {
-		reached, err = h.Tenants.Reachable(ctx, p)(e.Value.Agent)
+		reached, err = h.Intake.Sees(ctx, p)(e.Value)
 	}
 	return h.seen(ctx, p, e, !reached, err)
 }

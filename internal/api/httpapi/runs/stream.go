@@ -80,7 +80,7 @@ func (h *handlers) follow(
 	if err != nil {
 		return err
 	}
-	answer.Agent = run.Value.Agent
+	answer.Of = run.Value.Whose()
 	scope, reader := c.Principal.Scope(), h.Tenants.Reads(c.Principal)
 	answer.Follow = func(ctx context.Context, out *httpapi.Sink) error {
 		return h.Hub.Follow(ctx, h.Store, scope, c.Run, h.Heartbeat, func(e stream.Event) error {

@@ -10,6 +10,7 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/egress"
 	"agentplatform/internal/platform/problem"
@@ -100,6 +101,7 @@ func (h *handlers) listDeliveries(ctx context.Context, p tenant.Principal, in *s
 	State string     `query:"state" enum:"pending,delivered,failed"`
 }) (*answer[deliveryList], error) {
 	keep := func(d record.Delivery) bool { return in.State == "" || string(d.State) == in.State }
+	var hidden map[string]bool
 	if in.RunID != "" {
 		if _, err := h.Intake.Run(ctx, p, string(in.RunID)); problem.Is(err, "insufficient_permission") {
 			return nil, err
@@ -108,10 +110,14 @@ func (h *handlers) listDeliveries(ctx context.Context, p tenant.Principal, in *s
 		if err != nil {
 			return nil, err
 		}
-		rows = slices.DeleteFunc(rows, func(e record.DeliveryEntity) bool { return !keep(e.Value) })
+		if hidden, err = h.hiddenRuns(ctx, p, rows); err != nil {
+			return nil, err
+		}
+		rows = slices.DeleteFunc(rows, func(e record.DeliveryEntity) bool {
+			return !keep(e.Value) || hidden[e.Value.RunID]
+		})
 		return httpapi.Body(deliveryList{httpapi.Views(rows, viewDelivery), nil}), nil
 	}
-	var hidden map[string]bool
 	list, next, err := httpapi.Filter(ctx, in.Paging,
 		func(ctx context.Context, after string, limit int) (page record.Page[record.DeliveryEntity], err error) {
 			if page, err = h.Store.Deliveries(ctx, p.Scope(), after, limit); err == nil {
@@ -141,7 +147,8 @@ func (h *handlers) delivery(ctx context.Context, p tenant.Principal, id string) 
 	return e.Value, err
 }
 
-// hiddenRuns are those runs of some deliveries that the principal may have nothing to do with.
+// hiddenRuns are those runs of some deliveries that the principal may not see. Of a run that is gone, it is known alone
+// who sent it.
 func (h *handlers) hiddenRuns(
 	ctx context.Context, p tenant.Principal, rows []record.DeliveryEntity,
 ) (map[string]bool, error) {
@@ -153,9 +160,16 @@ func (h *handlers) hiddenRuns(
 	if err != nil {
 		return nil, err
 	}
-	hidden, reachable := map[string]bool{}, h.Tenants.Reachable(ctx, p)
+	hidden, sees, reachable := map[string]bool{}, h.Intake.Sees(ctx, p), h.Tenants.Reachable(ctx, p)
+	for _, e := range rows {
+		may, err := reachable(lifecycle.Whose{Owner: e.Value.User})
+		if err != nil {
+			return nil, err
+		}
+		hidden[e.Value.RunID] = !may
+	}
 	for _, e := range runs {
-		may, err := reachable(e.Value.Agent)
+		may, err := sees(e.Value)
 		if err != nil {
 			return nil, err
 		}
