@@ -78,7 +78,7 @@ type AgentSpec struct {
 	Limits           AgentLimits       `json:"limits"`
 	GroupIDs         []string          `json:"group_ids"`
 	ApproverGroupIDs []string          `json:"approver_group_ids"`
-	ChatVisibility   Visibility        `json:"chat_visibility,omitzero"` // empty: that of the organization
+	ChatVisibility   Visibility        `json:"chat_visibility,omitzero" enum:"own,organization"` // empty: [SeesAll]
 	Budget           *record.Budget    `json:"budget,omitzero"`
 	CallbackURL      string            `json:"callback_url"` // for webhooks when the request names no address
 	Metadata         map[string]string `json:"metadata,omitempty"`

@@ -22,6 +22,7 @@ type Organization struct {
 	Ceilings Limits `json:"ceilings,omitzero"` // set by operators; 0: none
 
 	ChatVisibility Visibility `json:"chat_visibility,omitzero"` // empty: [SeesAll]
+	ListedByUser   bool       `json:"listed_by_user,omitzero"`  // all its runs, chats and deliveries are
 
 	RetentionDays int            `json:"run_retention_days,omitzero"` // 0: runs are kept
 	Budget        *record.Budget `json:"budget,omitzero"`
@@ -51,6 +52,9 @@ const (
 	SeesOwn Visibility = "own"          // the user of the chat, and managers
 	SeesAll Visibility = "organization" // the whole organization
 )
+
+// NewVisibility is that of the chats of a new organization, unless its creation names another one.
+const NewVisibility = SeesAll
 
 // Price is what a model's tokens cost, per million, in the organization's currency.
 type Price struct {

@@ -81,6 +81,15 @@ func (p Principal) maySee(a catalog.Agent, owner string) error {
 		With("level_needed", LevelManage)
 }
 
+// Sees says which chats of its organization the principal sees: all of them, or those of its user. An agent may narrow
+// the former, unless it is the principal's level or key that says so.
+func (p Principal) Sees() catalog.Visibility {
+	if p.Level.Covers(LevelManage) || p.SeesAll || p.Shared {
+		return catalog.SeesAll
+	}
+	return catalog.SeesOwn
+}
+
 // MayReach returns nil when the principal may read what all of the agents did in the chats of their owners, and answer,
 // resume, follow or cancel those runs. Without an agent it is about a chat that no agent has taken part in yet. An edit
 // of the last seconds of an agent, or of the organization, may be missing.

@@ -96,8 +96,12 @@ func (t *Tenants) checkSpec(
 	if err != nil {
 		return err
 	}
+	if s.ChatVisibility == catalog.SeesAll {
+		s.ChatVisibility = "" // stored in one way, so that only a change looks like one
+	}
 	return cmp.Or(
 		checkBudget(s.Budget),
+		checkVisibility("body.chat_visibility", s.ChatVisibility),
 		problem.InvalidIf(!slices.Contains([]string{"never", "always", "tools"}, s.Approval.Mode),
 			"body.approval.mode", "must be never, always or tools"),
 		problem.InvalidIf(active != nil && (*active < minActive || *active > maxActive),
@@ -282,6 +286,17 @@ func (t *Tenants) mayLoosen(ctx context.Context, p Principal, organization strin
 		return p.MayLoosen(tool.Clip(strings.Join(names, ", "), tool.EnoughText))
 	}
 	return nil
+}
+
+// mayShow returns nil when the principal may have a spec follow the newest one of an agent: only an admin shows the chats
+// of its users to the organization. Otherwise it returns a problem of kind Forbidden (insufficient_permission).
+func (p Principal) mayShow(was, s catalog.AgentSpec) error {
+	if was.ChatVisibility != catalog.SeesOwn || s.ChatVisibility == catalog.SeesOwn || p.May(LevelAdmin) == nil {
+		return nil
+	}
+	return problem.New(problem.Forbidden, "insufficient_permission", "this would show chats that are their user's own "+
+		"to the organization (body.chat_visibility): it needs an API key of level %s; this one has %s", LevelAdmin,
+		p.Level).With("level_needed", LevelAdmin)
 }
 
 // mayFollow is mayLoosen for what new runs of an agent begin with: s instead of its published version.
@@ -562,7 +577,7 @@ func (t *Tenants) PublishAgent(
 // out the call to the model's provider.
 //
 // Only an admin may have fewer calls need an approval than the newest version does, or than the published one if
-// publish is set. It returns edit's error as it is, a problem of kind NotFound or Forbidden, of kind PreconditionFailed
+// publish is set, and only an admin shows chats that are their user's own to the organization. It returns edit's error as it is, a problem of kind NotFound or Forbidden, of kind PreconditionFailed
 // when match is not the resource's version, of kind Invalid that names the field, or what Defaults.CheckModel returns.
 func (t *Tenants) EditAgent(
 	ctx context.Context, p Principal, id string, match record.Match, skipCheck, publish bool,
@@ -577,6 +592,9 @@ func (t *Tenants) EditAgent(
 			return err
 		}
 		if err := t.checkSpec(ctx, a.Organization, &a.Spec, &spec, skipCheck); err != nil {
+			return err
+		}
+		if err := p.mayShow(a.Spec, spec); err != nil {
 			return err
 		}
 		if err = t.mayLoosen(ctx, p, a.Organization, a.Spec, spec); err == nil && publish {

@@ -16,6 +16,7 @@ type NewKey struct {
 	Name      string
 	UserID    string
 	Level     Level
+	Sees      catalog.Visibility // empty: SeesOwn
 	ExpiresAt time.Time
 	Budget    BudgetEdit
 }
@@ -35,6 +36,7 @@ func (t *Tenants) CreateKey(
 		problem.InvalidIf(!k.ExpiresAt.IsZero() && !k.ExpiresAt.After(t.host.Now()),
 			"body.expires_at", "must be in the future"),
 		by.MayManage("the key", k.Level),
+		checkSees(k.Sees, k.Level),
 		problem.InvalidIf(!host.ValidID(k.UserID), "body.user_id", "is the id of no user"),
 	)
 	if err != nil {
@@ -58,6 +60,15 @@ func (t *Tenants) CreateKey(
 		return none, "", err
 	}
 	return e, text, nil
+}
+
+// checkSees returns a problem of kind Invalid (body.sees) for a key of a level that cannot see that.
+func checkSees(v catalog.Visibility, level Level) error {
+	return cmp.Or(
+		checkVisibility("body.sees", v),
+		problem.InvalidIf(v == catalog.SeesAll && level.Covers(LevelManage), "body.sees",
+			"must be own for a key of level manage or above; such a key sees the chats of others by its level"),
+	)
 }
 
 // mayHaveKey returns nil when a principal may create a key of a level for a user, else a problem of kind Forbidden. An
@@ -93,7 +104,7 @@ func (t *Tenants) createKey(
 	text := newKeyText(t.host, public)
 	k := catalog.APIKey{
 		ID: t.host.NewID(), Public: public, Organization: u.Organization, UserID: u.ID, Name: n.Name,
-		Level:  string(n.Level),
+		Level: string(n.Level), Sees: n.Sees,
 		Prefix: keyPrefix + public, Hash: hashText(text), ExpiresAt: n.ExpiresAt, Budget: budget, CreatedAt: now,
 		UpdatedAt: now,
 	}
@@ -166,6 +177,7 @@ func rotated(
 // KeyEdit is an edit of a key; nil leaves a field as it is.
 type KeyEdit struct {
 	Name      *string
+	Sees      *catalog.Visibility
 	ExpiresAt *time.Time // zero: never
 	Budget    BudgetEdit
 }
@@ -183,9 +195,11 @@ func (t *Tenants) EditKey(
 		now := t.host.Now()
 		ended := expired(*k, now)
 		set(&k.Name, edit.Name)
+		setVisibility(&k.Sees, edit.Sees, catalog.SeesOwn)
 		set(&k.ExpiresAt, edit.ExpiresAt)
 		k.ExpiresAt, k.UpdatedAt = k.ExpiresAt.UTC(), now
-		if err := cmp.Or(checkName(k.Name), edit.Budget.apply(&k.Budget)); err != nil || !ended || expired(*k, now) {
+		err := cmp.Or(checkName(k.Name), checkSees(k.Sees, Level(k.Level)), edit.Budget.apply(&k.Budget))
+		if err != nil || !ended || expired(*k, now) {
 			return err
 		}
 		user, err := record.Resource[catalog.User](ctx, t.store, record.Of(k.Organization), k.UserID)

@@ -25,6 +25,7 @@ type OrganizationEdit struct {
 	Budget        BudgetEdit
 	Prices        *[]catalog.Price // pointer to none: no costs
 	Currency      *string
+	Visibility    *catalog.Visibility
 	Ceilings      LimitsEdit // for operators
 }
 
@@ -100,6 +101,7 @@ func (e OrganizationEdit) apply(o *catalog.Organization) error {
 	set(&o.RetentionDays, e.RetentionDays)
 	set(&o.Prices, e.Prices)
 	set(&o.Currency, e.Currency)
+	setVisibility(&o.ChatVisibility, e.Visibility, catalog.SeesAll)
 	if e.Secret != nil {
 		o.Secret, o.PreviousSecret, o.PreviousUntil, o.EarlierSecrets = *e.Secret, "", time.Time{}, nil
 	}
@@ -109,11 +111,24 @@ func (e OrganizationEdit) apply(o *catalog.Organization) error {
 			"body.run_retention_days", "must be between 1 and 36500"),
 		e.Budget.apply(&o.Budget),
 		checkPrices(e.Prices),
+		checkVisibility("body.chat_visibility", o.ChatVisibility),
 		problem.InvalidIf(o.Currency != "" && !isCurrency(o.Currency),
 			"body.currency", "must be three capital letters, like USD"),
 		problem.InvalidIf(e.Secret != nil && utf8.RuneCountInString(o.Secret) > 4096,
 			"body.webhook_secret", "must have at most 4096 characters"),
 	)
+}
+
+// checkVisibility returns a problem of kind Invalid at the field for a visibility that does not exist.
+func checkVisibility(field string, v catalog.Visibility) error {
+	return problem.InvalidIf(v != "" && v != catalog.SeesOwn && v != catalog.SeesAll, field, "must be own or organization")
+}
+
+// setVisibility sets a visibility that is named and another one than the stored one. empty is what an empty one means.
+func setVisibility(to, named *catalog.Visibility, empty catalog.Visibility) {
+	if named != nil && *named != cmp.Or(*to, empty) {
+		*to = *named
+	}
 }
 
 // Limits of a price table.
@@ -174,7 +189,9 @@ func (t *Tenants) CreateOrganization(
 	ctx context.Context, e OrganizationEdit,
 ) (record.Entity[catalog.Organization], error) {
 	now := t.host.Now()
-	o := catalog.Organization{ID: t.host.NewID(), CreatedAt: now, UpdatedAt: now}
+	o := catalog.Organization{
+		ID: t.host.NewID(), ChatVisibility: catalog.NewVisibility, ListedByUser: true, CreatedAt: now, UpdatedAt: now,
+	}
 	if e.Name == nil {
 		return record.Entity[catalog.Organization]{}, problem.InvalidField("body.name", "is required")
 	}

@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -19,7 +20,8 @@ func (h *handlers) keyRoutes() {
 		"Create an API key; its text is shown once", h.createKey, httpapi.Created)
 	httpapi.Route(r, "GET /api-keys", "list-api-keys", "List API keys", h.listKeys)
 	httpapi.Route(r, "GET /api-keys/{id}", "read-api-key", "Read an API key", h.readKey)
-	httpapi.Route(r, "PATCH /api-keys/{id}", "edit-api-key", "Rename an API key or change its end", h.editKey)
+	httpapi.Route(r, "PATCH /api-keys/{id}", "edit-api-key",
+		"Change an API key", h.editKey)
 	httpapi.Route(r, "POST /api-keys/{id}/rotate", "rotate-api-key", "Give an API key a new text", h.rotateKey)
 	httpapi.Route(r, "DELETE /api-keys/{id}", "revoke-api-key", "Revoke an API key at once", h.revokeKey)
 }
@@ -31,6 +33,7 @@ type KeyView struct {
 	UserID         string                          `json:"user_id"`
 	Name           string                          `json:"name"`
 	Level          string                          `json:"level" enum:"read,run,manage,admin,operator"`
+	Sees           catalog.Visibility              `json:"sees" enum:"own,organization" doc:"organization: every chat with the agents that its user may use, for monitoring; own: those that its user sees"`
 	Prefix         string                          `json:"prefix"`
 	ExpiresAt      *string                         `json:"expires_at"`
 	PreviousUntil  *string                         `json:"previous_until" doc:"until then the text before the last rotation is good as well; texts before it keep their own times"`
@@ -47,6 +50,7 @@ func viewKey(k catalog.APIKey, used time.Time) KeyView {
 		UserID:         k.UserID,
 		Name:           k.Name,
 		Level:          k.Level,
+		Sees:           cmp.Or(k.Sees, catalog.SeesOwn),
 		Prefix:         k.Prefix,
 		ExpiresAt:      httpapi.OptionalTime(k.ExpiresAt),
 		PreviousUntil:  httpapi.OptionalTime(k.PreviousUntil),
@@ -67,6 +71,7 @@ func (h *handlers) createKey(ctx context.Context, p tenant.Principal, in *struct
 		Name           string                       `json:"name" required:"true" minLength:"1" maxLength:"200"`
 		UserID         string                       `json:"user_id,omitempty" doc:"whose key; the caller's own by default, except with X-Organization"`
 		Level          string                       `json:"level,omitempty" enum:"read,run,manage,admin,operator" default:"run"`
+		Sees           catalog.Visibility           `json:"sees,omitempty" enum:"own,organization" default:"own" doc:"organization: every chat with the agents that its user may use, for monitoring; only for levels read and run"`
 		ExpiresAt      *time.Time                   `json:"expires_at,omitempty" nullable:"true"`
 		Budget         httpapi.Patch[record.Budget] `json:"budget,omitzero"`
 		OrganizationID httpapi.Nullable[string]     `json:"organization_id,omitzero" doc:"for operators: the user's organization, or null for none"`
@@ -80,6 +85,7 @@ func (h *handlers) createKey(ctx context.Context, p tenant.Principal, in *struct
 		Name:   in.Body.Name,
 		UserID: in.Body.UserID,
 		Level:  tenant.Level(in.Body.Level),
+		Sees:   in.Body.Sees,
 		Budget: tenant.BudgetEdit(in.Body.Budget.RawMessage),
 	}
 	if k.UserID == "" && p.Acting {
@@ -151,12 +157,14 @@ func (h *handlers) editKey(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.Match
 	Body struct {
 		Name      *string                      `json:"name,omitempty" minLength:"1" maxLength:"200"`
+		Sees      *catalog.Visibility          `json:"sees,omitempty" enum:"own,organization" doc:"as at creation"`
 		ExpiresAt httpapi.Nullable[time.Time]  `json:"expires_at,omitzero"`
 		Budget    httpapi.Patch[record.Budget] `json:"budget,omitzero" doc:"null: none"`
 	}
 }) (*answer[KeyView], error) {
 	e, err := h.Tenants.EditKey(ctx, p, h.reach(p), in.ID, in.Precondition(), tenant.KeyEdit{
-		Name: in.Body.Name, ExpiresAt: in.Body.ExpiresAt.Edit(), Budget: tenant.BudgetEdit(in.Body.Budget.RawMessage),
+		Name: in.Body.Name, Sees: in.Body.Sees, ExpiresAt: in.Body.ExpiresAt.Edit(),
+		Budget: tenant.BudgetEdit(in.Body.Budget.RawMessage),
 	})
 	return h.keyAnswer(ctx, e, err)
 }

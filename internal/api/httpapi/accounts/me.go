@@ -11,6 +11,7 @@ import (
 
 type me struct {
 	Level        string                             `json:"level" enum:"read,run,manage,admin,operator"`
+	Sees         catalog.Visibility                 `json:"sees" enum:"own,organization" doc:"whose chats this key sees: own, those of its user; organization, those of everybody with the agents that it may use; an agent may still keep its chats to their users"`
 	APIKey       KeyView                            `json:"api_key"`
 	User         userView                           `json:"user"`
 	Organization httpapi.Nullable[organizationView] `json:"organization"`
@@ -42,7 +43,8 @@ func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*an
 		return nil, err
 	}
 	read := p.Account()
-	m.Level, m.APIKey, m.User = string(p.Level), viewKey(read.Key, used[0]), viewUser(read.User)
+	m.Level, m.Sees = string(p.Level), p.Sees()
+	m.APIKey, m.User = viewKey(read.Key, used[0]), viewUser(read.User)
 	if p.Organization != record.NoOrganization {
 		o := h.viewOrganization(read.Organization)
 		m.Organization.Value = &o

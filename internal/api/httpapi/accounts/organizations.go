@@ -60,6 +60,7 @@ type organizationView struct {
 	Budget                  httpapi.Nullable[record.Budget] `json:"budget"`
 	Prices                  []catalog.Price                 `json:"prices" doc:"by which the analytics show costs: per million tokens; none: no costs"`
 	Currency                string                          `json:"currency" doc:"of the prices"`
+	ChatVisibility          catalog.Visibility              `json:"chat_visibility" enum:"own,organization" doc:"who sees a chat, its runs and its files: own, its user and managers; organization, everybody who may use its agent"`
 	WebhookSecretConfigured bool                            `json:"webhook_secret_configured"`
 	CreatedAt               string                          `json:"created_at"`
 	UpdatedAt               string                          `json:"updated_at"`
@@ -90,6 +91,7 @@ func (h *handlers) viewOrganization(o catalog.Organization) organizationView {
 		},
 		Prices:                  append([]catalog.Price{}, o.Prices...),
 		Currency:                cmp.Or(o.Currency, catalog.DefaultCurrency),
+		ChatVisibility:          cmp.Or(o.ChatVisibility, catalog.SeesAll),
 		WebhookSecretConfigured: o.Secret != "",
 		RunRetentionDays:        httpapi.Optional(o.RetentionDays),
 		Budget:                  httpapi.Nullable[record.Budget]{Value: o.Budget},
@@ -109,6 +111,7 @@ type organizationBody struct {
 	Budget           httpapi.Patch[record.Budget]      `json:"budget,omitzero" doc:"null: none"`
 	Prices           httpapi.Nullable[[]catalog.Price] `json:"prices,omitzero" maxItems:"200" doc:"null or none: no costs"`
 	Currency         httpapi.Nullable[string]          `json:"currency,omitzero" pattern:"^[A-Z]{3}$"`
+	ChatVisibility   *catalog.Visibility               `json:"chat_visibility,omitempty" enum:"own,organization" doc:"who sees a chat, its runs and its files: own, its user and managers; organization, everybody who may use its agent"`
 	WebhookSecret    httpapi.Nullable[string]          `json:"webhook_secret,omitzero" maxLength:"4096" doc:"write-only; any text"`
 }
 
@@ -124,6 +127,7 @@ func (in OrganizationInput) edit() (e tenant.OrganizationEdit, err error) {
 		Budget:        tenant.BudgetEdit(b.Budget.RawMessage),
 		Prices:        b.Prices.Edit(),
 		Currency:      b.Currency.Edit(),
+		Visibility:    b.ChatVisibility,
 	}
 	if e.LimitsEdit, err = limitsIn("body.", b.Caps, b.RateLimit, b.OrganizationRate); err != nil {
 		return e, err

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -71,6 +72,7 @@ type agentBody struct {
 	} `json:"limits,omitempty"`
 	GroupIDs         *[]string                       `json:"group_ids,omitempty" doc:"whose members may see it, use it, and have to do with its runs, besides admins; empty: the whole organization"`
 	ApproverGroupIDs *[]string                       `json:"approver_group_ids,omitempty" doc:"whose members may decide about tool calls, besides admins, also where they may not use the agent; empty: the user of the run, managers and admins; another one, or none again: level admin"`
+	ChatVisibility   *catalog.Visibility             `json:"chat_visibility,omitempty" enum:"own,organization" doc:"who sees a chat with it, its runs and its files: own, its user and managers; organization, those to whom the organization shows it; from own to organization: level admin"`
 	Budget           httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"of all its versions together; null: none"`
 	CallbackURL      *string                         `json:"callback_url,omitempty" nullable:"true" doc:"where pushes go when a request names no address"`
 	Metadata         map[string]string               `json:"metadata,omitempty" nullable:"true"`
@@ -85,10 +87,11 @@ type agentView struct {
 	Version        int     `json:"version"`
 	Published      int     `json:"published_version" doc:"the version that runs begin with"`
 	catalog.AgentSpec
-	Budget    httpapi.Nullable[record.Budget] `json:"budget"`
-	Problems  []string                        `json:"problems,omitempty" doc:"of the agent read alone: for keys of level manage, that approvers are missing, so that admins decide; tools that its approval names and that it does not have: until it is saved again, each call of its tools needs an approval"`
-	CreatedAt string                          `json:"created_at"`
-	UpdatedAt string                          `json:"updated_at"`
+	ChatVisibility catalog.Visibility              `json:"chat_visibility" enum:"own,organization"`
+	Budget         httpapi.Nullable[record.Budget] `json:"budget"`
+	Problems       []string                        `json:"problems,omitempty" doc:"of the agent read alone: for keys of level manage, that approvers are missing, so that admins decide; tools that its approval names and that it does not have: until it is saved again, each call of its tools needs an approval"`
+	CreatedAt      string                          `json:"created_at"`
+	UpdatedAt      string                          `json:"updated_at"`
 }
 
 func viewAgent(a catalog.Agent) agentView {
@@ -98,6 +101,7 @@ func viewAgent(a catalog.Agent) agentView {
 		Version:        a.Version,
 		Published:      a.Current(),
 		AgentSpec:      a.Spec,
+		ChatVisibility: cmp.Or(a.Spec.ChatVisibility, catalog.SeesAll),
 		Budget:         httpapi.Nullable[record.Budget]{Value: a.Spec.Budget},
 		CreatedAt:      events.Time(a.CreatedAt),
 		UpdatedAt:      events.Time(a.UpdatedAt),

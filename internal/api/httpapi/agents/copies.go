@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"unicode/utf8"
 
@@ -84,6 +85,7 @@ func (h *handlers) exportAgent(ctx context.Context, p tenant.Principal, in *stru
 		return nil, err
 	}
 	// What else it names is this organization's.
+	d.Agent.ChatVisibility = cmp.Or(a.Spec.ChatVisibility, catalog.SeesAll)
 	d.Agent.KnowledgeBaseIDs, d.Agent.GroupIDs, d.Agent.ApproverGroupIDs = []string{}, []string{}, []string{}
 	return httpapi.Body(d), nil
 }
