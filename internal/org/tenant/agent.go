@@ -288,8 +288,8 @@ func (t *Tenants) mayLoosen(ctx context.Context, p Principal, organization strin
 	return nil
 }
 
-// mayShow returns nil when the principal may have a spec follow the newest one of an agent: only an admin shows the chats
-// of its users to the organization. Otherwise it returns a problem of kind Forbidden (insufficient_permission).
+// mayShow returns nil when the principal may have a spec follow the newest one of an agent: only an admin shows chats
+// that are their user's own to the organization. Otherwise it returns a problem of kind Forbidden.
 func (p Principal) mayShow(was, s catalog.AgentSpec) error {
 	if was.ChatVisibility != catalog.SeesOwn || s.ChatVisibility == catalog.SeesOwn || p.May(LevelAdmin) == nil {
 		return nil
@@ -577,8 +577,9 @@ func (t *Tenants) PublishAgent(
 // out the call to the model's provider.
 //
 // Only an admin may have fewer calls need an approval than the newest version does, or than the published one if
-// publish is set, and only an admin shows chats that are their user's own to the organization. It returns edit's error as it is, a problem of kind NotFound or Forbidden, of kind PreconditionFailed
-// when match is not the resource's version, of kind Invalid that names the field, or what Defaults.CheckModel returns.
+// publish is set. Only an admin shows chats that are their user's own to the organization. It returns edit's error as
+// it is, a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is not the resource's version,
+// of kind Invalid that names the field, or what Defaults.CheckModel returns.
 func (t *Tenants) EditAgent(
 	ctx context.Context, p Principal, id string, match record.Match, skipCheck, publish bool,
 	edit func(catalog.AgentSpec) (catalog.AgentSpec, error),

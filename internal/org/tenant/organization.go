@@ -121,7 +121,8 @@ func (e OrganizationEdit) apply(o *catalog.Organization) error {
 
 // checkVisibility returns a problem of kind Invalid at the field for a visibility that does not exist.
 func checkVisibility(field string, v catalog.Visibility) error {
-	return problem.InvalidIf(v != "" && v != catalog.SeesOwn && v != catalog.SeesAll, field, "must be own or organization")
+	known := v == "" || v == catalog.SeesOwn || v == catalog.SeesAll
+	return problem.InvalidIf(!known, field, "must be own or organization")
 }
 
 // setVisibility sets a visibility that is named and another one than the stored one. empty is what an empty one means.

@@ -69,6 +69,30 @@ func TestAnAgentIsCopied(t *testing.T) {
 	assert.Contains(t, e.Send("POST", "/agents/import", later).Body.String(), "body.format_version")
 }
 
+// Copies keep who sees chats, versions show it, and a document that does not name it means organization.
+func TestTheCopiesOfAnAgentKeepWhoSeesItsChats(t *testing.T) {
+	e := httpapitest.New(t)
+	path := "/agents/" + e.Agent
+	for _, shows := range []string{"organization", "own"} {
+		read(t, e.Send("PATCH", path, `{"chat_visibility":"`+shows+`"}`), http.StatusOK)
+		document := e.Send("GET", path+"/export", "")
+		assert.Equal(t, shows, read(t, document, http.StatusOK)["agent"].(object)["chat_visibility"])
+		imported := read(t, e.Send("POST", "/agents/import", document.Body.String()), http.StatusCreated)
+		assert.Equal(t, shows, imported["chat_visibility"])
+		unnamed := strings.Replace(document.Body.String(), `"chat_visibility":"`+shows+`",`, "", 1)
+		require.NotContains(t, unnamed, "chat_visibility")
+		imported = read(t, e.Send("POST", "/agents/import", unnamed), http.StatusCreated)
+		assert.Equal(t, "organization", imported["chat_visibility"])
+		copied := read(t, e.Send("POST", path+"/duplicate", ""), http.StatusCreated)
+		assert.Equal(t, shows, copied["chat_visibility"])
+	}
+	var shown []any
+	for _, v := range read(t, e.Send("GET", path+"/versions", ""), http.StatusOK)["versions"].([]any) {
+		shown = append(shown, v.(object)["chat_visibility"])
+	}
+	assert.Equal(t, []any{"own", "organization", "organization"}, shown)
+}
+
 // The built-in toolkit is the first of all lists, and its tools are what an agent has by default.
 func TestTheBuiltInToolkitIsListedFirst(t *testing.T) {
 	e := httpapitest.New(t)
