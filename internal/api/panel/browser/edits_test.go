@@ -161,3 +161,30 @@ func TestABudgetThatIsUsedUpSaysUntilWhen(t *testing.T) {
 	tab.see("is used up")
 	assert.Regexp(t, `Try again in \d{1,2} (d|h|min|s)`, tab.text())
 }
+
+// Who sees chats is set for the organization, for an agent and for a key. A key of a level that sees all chats anyway is
+// not asked.
+func TestWhoSeesChatsIsSet(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	agent := "/agents/" + p.demo()
+	key := "/api-keys/" + p.makes("api_key_id", "/api-keys", object{"name": "monitor", "level": "read"})
+	wide := "/api-keys/" + p.makes("api_key_id", "/api-keys", object{"name": "wide", "level": "manage"})
+	p.send("PATCH", "/organization", object{"chat_visibility": "organization"})
+	tab := signedIn(t, p, "#/settings")
+	tab.choose("Who sees chats", "Only their user and managers")
+	tab.click("button", "Save")
+	tab.is(p, "/organization", "chat_visibility", "own")
+	tab.visit("#" + agent)
+	tab.choose("Who sees chats", "Only their user and managers")
+	tab.click("button", "Save")
+	tab.is(p, agent, "chat_visibility", "own")
+	tab.visit("#" + key)
+	tab.choose("Sees the chats of", "Everybody in the organization: for monitoring")
+	tab.click("button", "Save")
+	tab.is(p, key, "sees", "organization")
+	tab.see("everybody in the organization")
+	tab.visit("#" + wide)
+	tab.find("button", "Save")
+	tab.gone("Sees the chats of")
+}

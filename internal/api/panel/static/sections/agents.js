@@ -76,7 +76,7 @@ function NewAgent() {
 const blank = {
   name: '', description: '', instructions: '', model: { provider: 'demo', name: '', temperature: null, max_tokens: null }, toolkit_ids: null, knowledge_base_ids: [],
   knowledge: { mode: 'hybrid', limit: 6, always: false }, approval: { mode: 'never', tools: [] }, can_ask: true,
-  limits: { max_active_seconds: null, max_steps: null, max_tokens: null }, group_ids: [], approver_group_ids: [], budget: null, callback_url: '', output_schema: undefined, skip_check: false,
+  limits: { max_active_seconds: null, max_steps: null, max_tokens: null }, group_ids: [], approver_group_ids: [], chat_visibility: 'organization', budget: null, callback_url: '', output_schema: undefined, skip_check: false,
 }
 
 /** The members of an agent that its form has. @param {any} a */
@@ -150,6 +150,8 @@ function AgentFields({ draft, bind, error, open = false }) {
         <${Choices} label="Groups" of=${groups} value=${draft.group_ids} onChange=${bind('group_ids').onChange} help=${say('group_ids')} none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
         <${Choices} label="Approvers" of=${groups} value=${draft.approver_group_ids} onChange=${bind('approver_group_ids').onChange} help=${say('approver_group_ids')} none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
       </div>
+      <${Field} label="Who sees chats" ...${bind('chat_visibility')} error=${error} options=${[['own', 'Only their user and managers'], ['organization', 'As the organization says']]}
+        help="From the former to the latter: level admin." />
       <${Field} label="Callback URL" type="url" ...${bind('callback_url')} error=${error} help=${say('callback_url')} />
       <${JsonField} label="Output schema" value=${draft.output_schema} onChange=${bind('output_schema').onChange} help=${say('output_schema')} name="output_schema" error=${error} />
     </details>

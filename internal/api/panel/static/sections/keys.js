@@ -23,6 +23,11 @@ export function Keys() {
 const levels = [['read', 'read: only reads'], ['run', 'run: chats and controls runs'], ['manage', 'manage: also agents, toolkits, knowledge'],
   ['admin', 'admin: also people, keys, settings']]
 
+const sights = [['own', 'What its owner sees'], ['organization', 'Everybody in the organization: for monitoring']]
+
+/** Whose chats a key of a level may be given: higher levels see those of others anyway. @param {{level: string}} p */
+const Sight = ({ level, ...of }) => (level === 'read' || level === 'run') && html`<${Field} label="Sees the chats of" ...${of} options=${sights} />`
+
 function Manage() {
   const users = useUsers()
   const list = useList('/api-keys', 'api_keys', 'api_key_id')
@@ -45,11 +50,11 @@ function Manage() {
 /** @param {{users: any, made: (k: any) => void}} p */
 function NewKey({ users, made }) {
   /** @type {any} */
-  const empty = { name: '', user_id: '', level: 'run', expires_at: '', budget: null }
+  const empty = { name: '', user_id: '', level: 'run', sees: 'own', expires_at: '', budget: null }
   const { draft, setDraft, bind } = useDraft(empty)
   const act = useAct(async () => {
     made(await post('/api-keys', {
-      name: draft.name, level: draft.level, user_id: draft.user_id || undefined,
+      name: draft.name, level: draft.level, user_id: draft.user_id || undefined, sees: draft.level === 'read' || draft.level === 'run' ? draft.sees : undefined,
       expires_at: instant(draft.expires_at), budget: budgetOf(draft.budget),
     }))
     setDraft(empty)
@@ -59,6 +64,7 @@ function NewKey({ users, made }) {
       <${Field} label="Name" ...${bind('name')} error=${act.error} required />
       <${Choice} label="Owner" ...${bind('user_id')} error=${act.error} of=${users} first=${[organization.value ? ['', 'choose…'] : ['', 'me']]} required=${!!organization.value} />
       <${Field} label="Level" ...${bind('level')} error=${act.error} options=${[...levels, ...(may('operator') ? [['operator', 'operator: also organizations']] : [])]} />
+      <${Sight} level=${draft.level} ...${bind('sees')} error=${act.error} />
       <${Field} label="Expires" type="datetime-local" ...${bind('expires_at')} error=${act.error} help="Empty: never." />
     </div>
     <${BudgetFields} ...${bind('budget')} error=${act.error} />
@@ -117,6 +123,7 @@ function Key({ id }) {
     <${Needs} level="admin" to="Reading an API key"><${Await} of=${key}>${() => html`
       <${Card}><${Facts} rows=${[
         ['Id', html`<${Id} id=${k.api_key_id} />`], ['Prefix', html`<code>${k.prefix}…</code>`], ['Level', html`<${Status} of=${k.level} />`],
+        k.sees === 'organization' && ['Sees the chats of', 'everybody in the organization'],
         ['Owner', html`<a href=${to(['users', k.user_id])}>${users.of(k.user_id) || k.user_id}</a>`],
         ['Last used', html`<${Time} at=${k.last_used_at} />`], ['Expires', k.expires_at ? html`<${Time} at=${k.expires_at} />` : 'never'],
         ['Created', html`<${Time} at=${k.created_at} />`], ['Budget', budgetWords(k.budget) ?? 'none'],
@@ -131,9 +138,10 @@ function Key({ id }) {
 
 /** @param {{of: any, id: string}} p */
 function Edit({ of, id }) {
-  const edit = useEdit(of, `/api-keys/${id}`, (k) => ({ name: k.name, expires_at: local(k.expires_at), budget: k.budget }), (changed) => withBudget('expires_at' in changed ? { ...changed, expires_at: instant(changed.expires_at) } : changed))
+  const edit = useEdit(of, `/api-keys/${id}`, (k) => ({ name: k.name, sees: k.sees, expires_at: local(k.expires_at), budget: k.budget }), (changed) => withBudget('expires_at' in changed ? { ...changed, expires_at: instant(changed.expires_at) } : changed))
   return html`<${Card} title="Edit"><${EditForm} edit=${edit}><div class="row">
     <${Field} label="Name" ...${edit.bind('name')} required />
+    <${Sight} level=${of.data.level} ...${edit.bind('sees')} />
     <${Field} label="Expires" type="datetime-local" ...${edit.bind('expires_at')} help="Empty: never." /></div>
     <${BudgetFields} ...${edit.bind('budget')} />
   </${EditForm}></${Card}>`
