@@ -162,8 +162,8 @@ func TestABudgetThatIsUsedUpSaysUntilWhen(t *testing.T) {
 	assert.Regexp(t, `Try again in \d{1,2} (d|h|min|s)`, tab.text())
 }
 
-// Who sees chats is set for the organization, for an agent and for a key. A key of a level that sees all chats anyway is
-// not asked.
+// The visibility of chats is set for the organization, for an agent and for a key. A key of a level that sees all chats
+// anyway has no such field.
 func TestWhoSeesChatsIsSet(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -180,11 +180,11 @@ func TestWhoSeesChatsIsSet(t *testing.T) {
 	tab.click("button", "Save")
 	tab.is(p, agent, "chat_visibility", "own")
 	tab.visit("#" + key)
-	tab.choose("Sees the chats of", "Everybody in the organization: for monitoring")
+	tab.choose("Sees chats", "Of everybody, for monitoring")
 	tab.click("button", "Save")
 	tab.is(p, key, "sees", "organization")
-	tab.see("everybody in the organization")
+	tab.see("of everybody")
 	tab.visit("#" + wide)
 	tab.find("button", "Save")
-	tab.gone("Sees the chats of")
+	tab.gone("Sees chats")
 }

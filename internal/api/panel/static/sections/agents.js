@@ -150,8 +150,8 @@ function AgentFields({ draft, bind, error, open = false }) {
         <${Choices} label="Groups" of=${groups} value=${draft.group_ids} onChange=${bind('group_ids').onChange} help=${say('group_ids')} none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
         <${Choices} label="Approvers" of=${groups} value=${draft.approver_group_ids} onChange=${bind('approver_group_ids').onChange} help=${say('approver_group_ids')} none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
       </div>
-      <${Field} label="Who sees chats" ...${bind('chat_visibility')} error=${error} options=${[['own', 'Only their user and managers'], ['organization', 'As the organization says']]}
-        help="From the former to the latter: level admin." />
+      <${Field} label="Who sees chats" ...${bind('chat_visibility')} error=${error} options=${[['own', 'Only their user and managers'], ['organization', 'As in the organization']]}
+        help="The newest version counts, also a draft. Opening its chats again needs level admin." />
       <${Field} label="Callback URL" type="url" ...${bind('callback_url')} error=${error} help=${say('callback_url')} />
       <${JsonField} label="Output schema" value=${draft.output_schema} onChange=${bind('output_schema').onChange} help=${say('output_schema')} name="output_schema" error=${error} />
     </details>

@@ -23,10 +23,10 @@ export function Keys() {
 const levels = [['read', 'read: only reads'], ['run', 'run: chats and controls runs'], ['manage', 'manage: also agents, toolkits, knowledge'],
   ['admin', 'admin: also people, keys, settings']]
 
-const sights = [['own', 'What its owner sees'], ['organization', 'Everybody in the organization: for monitoring']]
+const sights = [['own', 'As its owner does'], ['organization', 'Of everybody, for monitoring']]
 
-/** Whose chats a key of a level may be given: higher levels see those of others anyway. @param {{level: string}} p */
-const Sight = ({ level, ...of }) => (level === 'read' || level === 'run') && html`<${Field} label="Sees the chats of" ...${of} options=${sights} />`
+/** Which chats a key sees. Levels above run see those of others anyway. @param {{level: string}} p */
+const Sight = ({ level, ...of }) => (level === 'read' || level === 'run') && html`<${Field} label="Sees chats" ...${of} options=${sights} />`
 
 function Manage() {
   const users = useUsers()
@@ -123,7 +123,7 @@ function Key({ id }) {
     <${Needs} level="admin" to="Reading an API key"><${Await} of=${key}>${() => html`
       <${Card}><${Facts} rows=${[
         ['Id', html`<${Id} id=${k.api_key_id} />`], ['Prefix', html`<code>${k.prefix}…</code>`], ['Level', html`<${Status} of=${k.level} />`],
-        k.sees === 'organization' && ['Sees the chats of', 'everybody in the organization'],
+        k.sees === 'organization' && ['Sees chats', 'of everybody'],
         ['Owner', html`<a href=${to(['users', k.user_id])}>${users.of(k.user_id) || k.user_id}</a>`],
         ['Last used', html`<${Time} at=${k.last_used_at} />`], ['Expires', k.expires_at ? html`<${Time} at=${k.expires_at} />` : 'never'],
         ['Created', html`<${Time} at=${k.created_at} />`], ['Budget', budgetWords(k.budget) ?? 'none'],

@@ -20,7 +20,7 @@ function Mine() {
   /** @type {import('../session.js').Schemas['Me']} */
   const who = live.data
   return html`<${Card} title="This key"><${Await} of=${live}>${() => html`<${Facts} rows=${[
-    ['Name', who.api_key.name], ['Prefix', html`<code>${who.api_key.prefix}…</code>`], ['Level', who.level], ['Sees the chats of', who.sees === 'own' ? 'its user' : 'everybody'], ['User', who.user.email || who.user.name], ['Organization', who.organization?.name ?? 'none'],
+    ['Name', who.api_key.name], ['Prefix', html`<code>${who.api_key.prefix}…</code>`], ['Level', who.level], ['Sees chats', who.sees === 'own' ? 'of its user' : 'of everybody'], ['User', who.user.email || who.user.name], ['Organization', who.organization?.name ?? 'none'],
     ['Active runs', `${number(who.activity.active_runs_of_user)} of ${number(who.limits.active_runs_of_user)}`], ['Requests a minute', number(who.limits.requests_per_minute)],
     ...(who.budgets ?? []).map((b) => /** @type {[string, any]} */ ([`Budget of ${b.kind.replace('_', ' ')}`, `${budgetWords(b)}; used ${number(b.tokens)} tokens, ${number(b.runs)} runs`])),
   ]} />`}</${Await}></${Card}>`
@@ -74,7 +74,7 @@ function Edit({ of }) {
     <div class="row">${num('user', 'Active runs of a user')}${num('organization', 'Active runs in all')}${num('rpm', 'Requests a minute')}${num('burst', 'Requests at once')}
     ${num('run_retention_days', 'Retention (days)', 'Of ended runs. Empty: for ever.')}</div>
     <${Field} label="Who sees chats" ...${bind('chat_visibility')} options=${[['own', 'Only their user and managers'], ['organization', 'Everybody in the organization']]}
-      help="Of those who may use the agent. An agent may keep its chats to their users." />
+      help="Nobody sees chats with an agent that they may not use. An agent may keep its chats to their users." />
     <${BudgetFields} ...${bind('budget')} />
     <div class="row"><${Parsed} label="Prices" rows=${4} ...${bind('prices')} read=${pricesOf} write=${pricesText} help="A model a line: provider/name, then what a million input and output tokens cost. None: no costs are shown." />
       <${Field} label="Currency" ...${bind('currency')} placeholder="EUR" /></div>
