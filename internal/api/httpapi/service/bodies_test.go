@@ -40,11 +40,13 @@ const wholeAgent = `"name":"n","description":"d","instructions":"i","model":{"pr
 	`"temperature":0.5,"max_tokens":10},"toolkit_ids":["{kit}"],"knowledge_base_ids":["{base}"],"knowledge":` +
 	`{"mode":"hybrid","limit":3,"always":true},"approval":{"mode":"tools","tools":["act"]},"can_ask":true,` +
 	`"limits":{"max_active_seconds":10,"max_steps":2,"max_tokens":100},"group_ids":["{group}"],` +
-	`"approver_group_ids":["{group}"],"budget":{"period":"month","max_runs":1000,"max_tokens":9},` +
+	`"approver_group_ids":["{group}"],"chat_visibility":"own",` +
+	`"budget":{"period":"month","max_runs":1000,"max_tokens":9},` +
 	`"metadata":{"a":"b"},"output_schema":{"type":"object","properties":{"a":{"type":"string"}}},"skip_check":true`
 
 const wholeOrganization = `"name":"n","budget":{"period":"day","max_runs":1000,"max_tokens":9},"caps":{"user":5,` +
-	`"organization":10},"currency":"EUR","prices":[{"model":"demo/demo","input":1.5,"output":2}],` +
+	`"organization":10},"chat_visibility":"own","currency":"EUR",` +
+	`"prices":[{"model":"demo/demo","input":1.5,"output":2}],` +
 	`"rate_limit":{"requests_per_minute":9000000,"burst":900000},"run_retention_days":30`
 
 const ceilings = `"ceilings":{"caps":{"user":9,"organization":90},"rate_limit":{"burst":9000000,` +
@@ -61,10 +63,10 @@ var samples = []sample{
 		[]string{"/agents/{agent}", "/agents/{agent}/export", "/agents/{agent}/versions"}, nil},
 	{"POST /agents/{agent}/duplicate", `{"name":"n"}`, "agent_id", []string{"/agents/{made}"}, nil},
 	{"POST /agents/{agent}/publish", `{"version":1}`, "", []string{"/agents/{agent}"}, nil},
-	{"POST /api-keys", `{"name":"n","level":"read","expires_at":"2100-01-01T00:00:00Z",` +
+	{"POST /api-keys", `{"name":"n","level":"read","sees":"organization","expires_at":"2100-01-01T00:00:00Z",` +
 		`"budget":{"period":"day","max_runs":1000,"max_tokens":9},"user_id":"{user}"}`, "api_key_id",
 		[]string{"/api-keys/{made}"}, nil},
-	{"PATCH /api-keys/{key}", `{"name":"n","expires_at":"2100-01-01T00:00:00Z",` +
+	{"PATCH /api-keys/{key}", `{"name":"n","sees":"own","expires_at":"2100-01-01T00:00:00Z",` +
 		`"budget":{"period":"day","max_runs":1000,"max_tokens":9}}`, "", []string{"/api-keys/{key}"}, nil},
 	{"POST /api-keys/{key}/rotate", `{"overlap_seconds":5}`, "", []string{"/api-keys"}, nil},
 	{"POST /files", `{"name":"a.txt","content_type":"text/plain","size":3,"purpose":"message"}`, "file_id",
