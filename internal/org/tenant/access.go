@@ -81,8 +81,8 @@ func (p Principal) maySee(a catalog.Agent, owner string) error {
 		With("level_needed", LevelManage)
 }
 
-// Sees says which chats of its organization the principal sees: all of them, or those of its user. An agent may narrow
-// the former, unless it is the principal's level or key that says so.
+// Sees returns which chats of its organization the principal sees: all of them, or those of its user. An agent may
+// narrow the former for principals whom only their organization shows all.
 func (p Principal) Sees() catalog.Visibility {
 	if p.Level.Covers(LevelManage) || p.SeesAll || p.Shared {
 		return catalog.SeesAll

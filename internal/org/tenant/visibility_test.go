@@ -12,8 +12,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// The newest version of an agent says who sees its chats, published or not. From own to organization it goes by an
-// admin alone, whichever way an edit takes; the publication of another version changes nothing.
+// The newest version of an agent decides about its chats, published or not. Only an admin takes it from own to
+// organization, by any edit. The publication of another version changes nothing.
 func TestOnlyAnAdminShowsTheChatsOfAnAgent(t *testing.T) {
 	w := newWorld(t)
 	manager, _ := w.person("manager@example.com", tenant.Manager, tenant.LevelManage)
@@ -53,8 +53,8 @@ func TestOnlyAnAdminShowsTheChatsOfAnAgent(t *testing.T) {
 	}
 }
 
-// All that a new organization will own is listed by user from the start.
-func TestANewOrganizationIsListedByUser(t *testing.T) {
+// All that a new organization owns is listed by user from the start.
+func TestNewOrganizationsAreListedByUser(t *testing.T) {
 	w := newWorld(t)
 	o, err := w.ReadOrganization(t.Context(), w.name)
 	require.NoError(t, err)

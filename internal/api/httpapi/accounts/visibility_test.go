@@ -122,7 +122,7 @@ func TestAWrongVisibilityNamesItsField(t *testing.T) {
 	}
 }
 
-// What was stored before there were visibilities is shown as it works, and an edit that names it changes nothing.
+// Things that were stored before there were visibilities show how they work. An edit that names that changes nothing.
 func TestWhatStoresNoVisibilityShowsIt(t *testing.T) {
 	var store *record.Store
 	e := httpapitest.New(t, func(c *service.Config) { store = c.Store })
@@ -154,7 +154,7 @@ func TestWhatStoresNoVisibilityShowsIt(t *testing.T) {
 }
 
 // A new organization has the visibility of new ones, unless its creation names another one.
-func TestANewOrganizationHasAVisibility(t *testing.T) {
+func TestNewOrganizationsHaveAVisibility(t *testing.T) {
 	e := httpapitest.New(t)
 	for body, want := range map[string]string{
 		`{"name":"n"}`:                                  string(catalog.NewVisibility),
@@ -181,7 +181,7 @@ func TestAKeyKeepsWhatItSees(t *testing.T) {
 	}
 }
 
-// /me says what its key sees in its organization.
+// /me shows which chats its key sees in its organization.
 func TestMeShowsWhatAKeySees(t *testing.T) {
 	e := httpapitest.New(t)
 	who := people(t, e)
