@@ -96,8 +96,9 @@ func newWorld(t *testing.T) *world {
 	w.Tenants = tenant.New(w.store, w.store.Known(), w.clock, tenant.Defaults{
 		UserCap: 5, OrganizationCap: 50, RateLimit: 100, RateBurst: 10, ActiveLimit: time.Minute, CheckModel: models,
 	}, plain{})
-	name := "home"
-	o, err := w.CreateOrganization(t.Context(), tenant.OrganizationEdit{Name: &name})
+	o, err := w.CreateOrganization(t.Context(), tenant.OrganizationEdit{
+		Name: to("home"), Visibility: to(catalog.SeesAll),
+	})
 	require.NoError(t, err)
 	w.name, w.home = o.Value.ID, record.Of(o.Value.ID)
 	return w

@@ -56,7 +56,7 @@ func TestOnlyAnAdminShowsTheChatsOfAnAgent(t *testing.T) {
 // All that a new organization owns is listed by user from the start.
 func TestNewOrganizationsAreListedByUser(t *testing.T) {
 	w := newWorld(t)
-	o, err := w.ReadOrganization(t.Context(), w.name)
+	o, err := w.CreateOrganization(t.Context(), tenant.OrganizationEdit{Name: to("new")})
 	require.NoError(t, err)
 	assert.True(t, o.Value.ListedByUser)
 	assert.Equal(t, catalog.NewVisibility, o.Value.ChatVisibility)
