@@ -22,7 +22,8 @@ type Organization struct {
 	Ceilings Limits `json:"ceilings,omitzero"` // set by operators; 0: none
 
 	ChatVisibility Visibility `json:"chat_visibility,omitzero"` // empty: [SeesAll]
-	ListedByUser   bool       `json:"listed_by_user,omitzero"`  // all its runs, chats and deliveries are
+	// ListedByUser says that all runs, chats and deliveries are in the listings by user. Earlier versions kept none.
+	ListedByUser bool `json:"listed_by_user,omitzero"`
 
 	RetentionDays int            `json:"run_retention_days,omitzero"` // 0: runs are kept
 	Budget        *record.Budget `json:"budget,omitzero"`

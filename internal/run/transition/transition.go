@@ -367,7 +367,7 @@ func (x *Executor) announce(
 	}
 	h := record.Delivery{
 		DeliveryID: record.DeliveryID(r.ID(), r.Transition), Organization: r.Organization, User: r.User,
-		RunID: r.ID(), Sequence: r.Transition, Event: events.WebhookTerminal, Status: string(r.Status),
+		Owner: r.Owner(), RunID: r.ID(), Sequence: r.Transition, Event: events.WebhookTerminal, Status: string(r.Status),
 		CallbackURL: in.CallbackURL, PushedTo: push.Value.URL,
 		State: record.DeliveryPending, NextAttempt: x.Host.Now(), CheckAt: x.Host.Now().Add(lifecycle.DispatchGrace),
 	}

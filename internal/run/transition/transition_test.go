@@ -23,8 +23,8 @@ func (w *world) push(r record.Run) events.Webhook {
 	var body events.Webhook
 	require.NoError(w.t, json.Unmarshal([]byte(h.Value.Body), &body))
 	assert.Equal(w.t, record.Delivery{
-		DeliveryID: body.DeliveryID, Organization: "o", User: r.User, RunID: r.ID(), Sequence: r.Transition,
-		Event:  body.Event,
+		DeliveryID: body.DeliveryID, Organization: "o", User: r.User, Owner: r.Owner(), RunID: r.ID(),
+		Sequence: r.Transition, Event: body.Event,
 		Status: string(r.Status), CallbackURL: "https://example.com/hook", Body: h.Value.Body,
 		State: record.DeliveryPending, NextAttempt: w.Host.Now(), CheckAt: w.Host.Now().Add(lifecycle.DispatchGrace),
 	}, h.Value, "it is due at once, and a nudge is on its way")

@@ -85,10 +85,11 @@ func (tx *Tx) PutChat(e ChatEntity) ChatEntity {
 	c := e.Value
 	item := table.Item{Key: ChatKey(c), Owner: c.Organization}
 	if !c.Deleted {
-		item.Lists = []table.Listing{{
-			Index: table.ByOwner, Part: "chats/" + c.Organization,
-			Sort: padded(13, c.CreatedAt.UnixMilli()) + "/" + c.ID,
-		}}
+		at := padded(13, c.CreatedAt.UnixMilli()) + "/" + c.ID
+		item.Lists = []table.Listing{
+			{Index: table.ByOwner, Part: "chats/" + c.Organization, Sort: at},
+			{Index: table.ByChat, Part: chatsOfUser(c.Organization, c.User), Sort: at},
+		}
 	}
 	return put(tx, e, item)
 }

@@ -17,7 +17,8 @@ import (
 type Delivery struct {
 	DeliveryID   string `json:"delivery_id"`
 	Organization string `json:"organization_id"`
-	User         string `json:"user_id,omitzero"` // the run's; empty: of an earlier version
+	User         string `json:"user_id,omitzero"`  // the run's; empty: of an earlier version
+	Owner        string `json:"owner_id,omitzero"` // of the run's chat; empty: not known
 	RunID        string `json:"run_id"`
 	Sequence     int    `json:"sequence"`
 	Event        string `json:"event"`
@@ -114,6 +115,10 @@ func (tx *Tx) PutDelivery(e DeliveryEntity) DeliveryEntity {
 	item := table.Item{
 		Key: DeliveryKey(h.RunID, h.Sequence), Owner: h.Organization,
 		Lists: []table.Listing{{Index: table.ByOwner, Part: "hooks/" + h.Organization, Sort: h.DeliveryID}},
+	}
+	if h.Owner != "" {
+		item.Lists = append(item.Lists,
+			table.Listing{Index: table.ByChat, Part: deliveriesOfUser(h.Organization, h.Owner), Sort: h.DeliveryID})
 	}
 	if h.State == DeliveryPending || h.Redeliver {
 		for _, at := range []time.Time{h.NextAttempt, h.ClaimUntil, h.CheckAt} {

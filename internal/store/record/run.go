@@ -71,9 +71,13 @@ func (tx *Tx) NewRun(e RunEntity) RunEntity {
 	return e
 }
 
-// PutRun writes a run's head and returns it as it is after the commit.
+// PutRun writes a run's head, with its row in the listing of its owner when it is new. It returns the head as it is
+// after the commit.
 func (tx *Tx) PutRun(e RunEntity) RunEntity {
 	r := e.Value
+	if e.version == 0 {
+		tx.putUserRun(r.Run)
+	}
 	item := table.Item{
 		Key: RunKey(r.ID()), Owner: r.Organization, Due: r.Due,
 		Lists: []table.Listing{
@@ -458,6 +462,7 @@ func (s *Store) EraseRun(ctx context.Context, e RunEntity, writeID string, keepL
 		tx.dropNames(ctx, r.ID(), r.Input.Idempotency)
 	}
 	tx.recheck(ctx, r)
+	tx.deleteUserRun(r.Run)
 	if !keepLinks {
 		tx.delete(RunKey(r.ID()), table.VersionIs(e.version))
 		return tx.Commit(ctx)

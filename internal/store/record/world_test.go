@@ -303,11 +303,11 @@ func opsOf(s *record.Store, writeID string, do func(tx *record.Tx)) ([]table.Op,
 	return tx.Ops(), nil
 }
 
-// opOf returns the only write of a unit of work.
+// opOf returns the only write of a unit of work; of a new run the head.
 func opOf(s *record.Store, writeID string, do func(tx *record.Tx)) (op table.Op, err error) {
 	ops, err := opsOf(s, writeID, do)
 	if err == nil {
-		op = ops[0]
+		op = ops[len(ops)-1]
 	}
 	return op, err
 }

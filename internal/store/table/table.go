@@ -52,7 +52,7 @@ type Index string
 // The listing indexes that every adapter has.
 const (
 	ByOwner Index = "owner" // by the organization that owns an item
-	ByChat  Index = "chat"  // by the chat that an item belongs to; files, which belong to none, by their user
+	ByChat  Index = "chat"  // runs by their chat; chats, deliveries and files by their user
 )
 
 // Listing is the position of an item in a listing index. An index has keys only, and may lag behind the items.

@@ -1,0 +1,146 @@
+package record_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/store/record"
+)
+
+// userRun is a run that a user has sent to the chat of an owner.
+func userRun(w *runWorld, user, owner string, turn int) record.Run {
+	r := runIn(w.host.NewID(), turn, 0)
+	r.User, r.ChatUser, r.Chat = user, owner, "chat of "+owner
+	return r
+}
+
+func idsOfRuns(page record.Page[record.RunEntity]) (ids []string) {
+	for _, e := range page.Rows {
+		ids = append(ids, e.Value.ID())
+	}
+	return ids
+}
+
+// The runs of a user are those in the user's chats, whoever has sent them: newest first, each once, in pages. Those
+// that are removed, links among them, are in none.
+func TestRunsOfAUserAreThoseInTheirChats(t *testing.T) {
+	w := runBlank(t)
+	var want []string
+	put := func(r record.Run) record.RunEntity {
+		w.must("m", func(tx *record.Tx) { tx.PutRun(record.Fresh(r)) })
+		e, err := w.Link(w.ctx(), r.ID())
+		require.NoError(t, err)
+		return e
+	}
+	for n := range 7 {
+		mine := userRun(w, []string{"u", "manager"}[n%2], "u", n+1)
+		want = append([]string{mine.ID()}, want...)
+		put(mine)
+		put(userRun(w, "u", "another", n+1))
+		elsewhere := userRun(w, "u", "u", n+1)
+		elsewhere.Organization = "another"
+		put(elsewhere)
+		for _, keep := range []bool{true, false} {
+			require.NoError(t, w.EraseRun(w.ctx(), put(userRun(w, "u", "u", n+1)), w.host.NewID(), keep))
+		}
+	}
+	for _, limit := range []int{1, 2, 6, 7, 8} {
+		var got []string
+		for next, more := "", true; more; more = next != "" {
+			page, err := w.RunsOfUser(w.ctx(), record.Of("o"), "u", next, limit)
+			require.NoError(t, err)
+			assert.Equal(t, idsOfRuns(page), page.Places)
+			got, next = append(got, page.Places...), page.Next
+			require.Equal(t, len(got) < len(want), next != "", "%d at a time", limit)
+		}
+		assert.Equal(t, want, got, "%d at a time", limit)
+	}
+	for _, scope := range []record.Scope{record.System(), record.Of("elsewhere"), {}} {
+		page, err := w.RunsOfUser(w.ctx(), scope, "u", "", 10)
+		require.NoError(t, err)
+		assert.Empty(t, page.Rows)
+	}
+}
+
+// Each head has one row, whose key follows from the head, as long as it is not removed.
+func TestEachRunHasOneRow(t *testing.T) {
+	w := runBlank(t)
+	rows := func() (keys []string) {
+		for key := range w.places() {
+			if key.Part != record.RunKey(key.Sort).Part && key.Sort != "head" {
+				keys = append(keys, key.String())
+			}
+		}
+		return keys
+	}
+	r := userRun(w, "manager", "u", 2)
+	e := record.Fresh(r)
+	w.must("1", func(tx *record.Tx) { e = tx.PutRun(e) })
+	e.Value.Status = lifecycle.Running
+	w.must("2", func(tx *record.Tx) { e = tx.PutRun(e) })
+	key, ok := record.UserRunKey(e.Value.Run)
+	require.True(t, ok)
+	assert.Equal(t, []string{key.String()}, rows())
+	require.NoError(t, w.EraseRun(w.ctx(), e, "3", true))
+	assert.Empty(t, rows())
+
+	former := userRun(w, "u", "", 2) // of an earlier version
+	w.must("4", func(tx *record.Tx) { tx.PutRun(record.Fresh(former)) })
+	_, ok = record.UserRunKey(former.Run)
+	assert.False(t, ok)
+	assert.Empty(t, rows())
+}
+
+// Chats and deliveries are listed by their owner, newest first.
+func TestChatsAndDeliveriesAreListedByUser(t *testing.T) {
+	w := runBlank(t)
+	var chats, deliveries []string
+	for n := range 5 {
+		for _, user := range []string{"u", "another"} {
+			chat := lifecycle.Chat{ID: fmt.Sprint(user, n), OwnID: true, Organization: "o", User: user,
+				CreatedAt: w.host.Now()}
+			run := w.host.NewID()
+			h := record.Delivery{DeliveryID: record.DeliveryID(run, 1), Organization: "o", User: "u", Owner: user,
+				RunID: run, Sequence: 1}
+			gone := chat
+			gone.ID, gone.Deleted = "gone"+chat.ID, true
+			w.must("m", func(tx *record.Tx) {
+				tx.PutChat(record.Fresh(chat))
+				tx.PutChat(record.Fresh(gone))
+				tx.NewDelivery(w.ctx(), h)
+			})
+			if user == "u" {
+				chats = append([]string{chat.ID}, chats...)
+				deliveries = append([]string{h.DeliveryID}, deliveries...)
+			}
+		}
+	}
+	of := w.host.NewID()
+	w.must("m", func(tx *record.Tx) {
+		tx.NewDelivery(w.ctx(), record.Delivery{DeliveryID: record.DeliveryID(of, 1), Organization: "o", User: "u",
+			RunID: of, Sequence: 1}) // of an earlier version
+	})
+	var gotChats, gotDeliveries []string
+	for next, more := "", true; more; more = next != "" {
+		page, err := w.ChatsOfUser(w.ctx(), record.Of("o"), "u", next, 2)
+		require.NoError(t, err)
+		for _, e := range page.Rows {
+			gotChats = append(gotChats, e.Value.ID)
+		}
+		next = page.Next
+	}
+	assert.Equal(t, chats, gotChats)
+	for next, more := "", true; more; more = next != "" {
+		page, err := w.DeliveriesOfUser(w.ctx(), record.Of("o"), "u", next, 2)
+		require.NoError(t, err)
+		for _, e := range page.Rows {
+			gotDeliveries = append(gotDeliveries, e.Value.DeliveryID)
+		}
+		next = page.Next
+	}
+	assert.Equal(t, deliveries, gotDeliveries)
+}
