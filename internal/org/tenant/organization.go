@@ -225,8 +225,14 @@ func (t *Tenants) ReadOrganization(ctx context.Context, id string) (record.Entit
 func (t *Tenants) EditOrganization(
 	ctx context.Context, by Principal, id string, match record.Match, edit OrganizationEdit,
 ) (record.Entity[catalog.Organization], error) {
-	return t.changeOrganization(ctx, id, match, func(o *catalog.Organization, _ *record.Tx) error {
-		return t.apply(ctx, by, edit, o)
+	return t.changeOrganization(ctx, id, match, func(o *catalog.Organization, tx *record.Tx) error {
+		if err := t.apply(ctx, by, edit, o); err != nil {
+			return err
+		}
+		if !shares(*o) && !o.ListedByUser { // soon, not with the next daily job
+			tx.BeginListing(ctx, id)
+		}
+		return nil
 	})
 }
 

@@ -111,7 +111,7 @@ func (r *Remover) jobs() map[record.JobKind]func(context.Context, *record.Job) (
 		record.RemoveOrganization: r.organization,
 		record.RemoveGroup:        r.group, record.RemoveToolkit: r.toolkit, record.RemoveBlob: r.blob,
 		record.RemoveBase: r.base, record.RemoveDocument: r.document, record.RemoveBuild: r.build,
-		record.RemoveBody: r.body, record.Retention: r.daily,
+		record.RemoveBody: r.body, record.Retention: r.daily, record.ListByUser: r.listByUser,
 	}
 }
 
@@ -529,6 +529,11 @@ func (r *Remover) retention(ctx context.Context, j *record.Job) (wait time.Durat
 		return done, nil
 	case err != nil:
 		return 0, err
+	}
+	if !o.Value.ListedByUser && j.Cursor == "" {
+		if err := r.Executor.Write(ctx, func(tx *record.Tx) { tx.BeginListing(ctx, o.Value.ID) }); err != nil {
+			return 0, err
+		}
 	}
 	runs := func(after string) (string, error) { return r.oldRuns(ctx, o.Value, after) }
 	deliveries := func(after string) (string, error) { return r.oldDeliveries(ctx, j.Organization, after) }

@@ -10,7 +10,7 @@ import (
 
 // Listings by user say what is in the chats of a user, the owner, whoever has sent it. Chats and deliveries are listed
 // in an index. The indexes of a run's head are taken, so a run has a row of its own: it is written with the head and
-// deleted with the head. Earlier versions wrote none of these.
+// deleted with the head. Earlier versions wrote none of these: the job [ListByUser] adds them.
 
 // listedRun is the row of a run in the listing of its owner.
 type listedRun struct{}
@@ -40,6 +40,45 @@ func (tx *Tx) deleteUserRun(r lifecycle.Run) {
 	}
 }
 
+// Unlisted leaves out the runs that have a row in the listing of their owner.
+func (s *Store) Unlisted(ctx context.Context, runs []RunEntity) (unlisted []RunEntity, err error) {
+	items, err := s.readAll(ctx, keysOf(runs, func(e RunEntity) table.Key {
+		key, _ := UserRunKey(e.Value.Run)
+		return key
+	}))
+	if err != nil {
+		return nil, err
+	}
+	for i, item := range items {
+		if item == nil {
+			unlisted = append(unlisted, runs[i])
+		}
+	}
+	return unlisted, nil
+}
+
+// ListRun writes the head of a run of an earlier version, with its rows in the listings of its owner.
+func (tx *Tx) ListRun(e RunEntity) {
+	r := e.Value.Run
+	tx.putUserRun(r)
+	if name := guestSlot(r); name != "" {
+		putIf(tx, table.Always(), Fresh(slot{RunID: r.ID()}),
+			table.Item{Key: slotKey(guestSlots(r), name), Owner: r.Organization})
+	}
+	tx.PutRun(e)
+}
+
+// BeginListing adds the job that lists what earlier versions stored of an organization, unless it is there.
+func (tx *Tx) BeginListing(ctx context.Context, organization string) {
+	job := Job{ID: DerivedID("listing", organization), Organization: organization, Kind: ListByUser,
+		Subject: organization, Due: tx.store.host.Now()}
+	if _, found, err := tx.store.Job(ctx, job.ID); err != nil || found {
+		tx.fail(err)
+		return
+	}
+	tx.PutJob(Fresh(job))
+}
+
 // RunsOfUser lists the runs in the chats of a user, newest first, from before the id after.
 func (s *Store) RunsOfUser(ctx context.Context, scope Scope, user, after string, limit int) (Page[RunEntity], error) {
 	var page Page[RunEntity]
@@ -64,12 +103,27 @@ func (s *Store) RunsOfUser(ctx context.Context, scope Scope, user, after string,
 	return page, err
 }
 
-// ActiveRunsOfUser lists the ids of the active runs that a user has sent, paused ones included, in order. Their heads
-// say in whose chats they are.
+// guestSlots is the partition with the active runs that others have sent to the chats of a user. These have no slot of
+// the user: they count against the cap of their sender.
+func guestSlots(r lifecycle.Run) string { return guestsOf(r.Organization, r.Owner()) }
+
+func guestsOf(organization, owner string) string { return "guests-of/" + organization + "/" + owner }
+
+// guestSlot is the name of a run in that partition; empty where it has none.
+func guestSlot(r lifecycle.Run) string {
+	if owner := r.Owner(); owner == "" || owner == r.User || !r.Status.Active() || r.Deleted {
+		return ""
+	}
+	return r.ID()
+}
+
+// ActiveRunsOfUser lists the ids of the active runs that a user has sent, or that are in the user's chats, in order.
+// Paused runs are active. The heads of the runs say in whose chats they are.
 func (s *Store) ActiveRunsOfUser(ctx context.Context, scope Scope, user string) ([]string, error) {
-	parts := slotParts(UserSlots(scope.organization, user))
-	// A run that begins to wait or goes on meanwhile is listed once: the first partition is read before and after.
-	ids, err := s.runsIn(ctx, append(parts[len(parts)-1:len(parts):len(parts)], parts...), true)
+	slots := UserSlots(scope.organization, user)
+	// A run that begins to wait or goes on meanwhile changes its slot. So the slots of those that wait are read twice.
+	parts := append([]string{slots, guestsOf(scope.organization, user)}, slotParts(slots)...)
+	ids, err := s.runsIn(ctx, parts, true)
 	slices.Sort(ids)
 	return slices.Compact(ids), err
 }

@@ -1,6 +1,7 @@
 package record_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 )
 
 // userRun is a run that a user has sent to the chat of an owner.
@@ -143,4 +145,86 @@ func TestChatsAndDeliveriesAreListedByUser(t *testing.T) {
 		next = page.Next
 	}
 	assert.Equal(t, deliveries, gotDeliveries)
+}
+
+// A page of the runs of a user costs the same, however many runs the organization has.
+func TestAPageOfAUsersRunsReadsNoOthers(t *testing.T) {
+	w := runBlank(t)
+	for n := range 1003 {
+		owner := fmt.Sprint("colleague", n%10)
+		if n%334 == 0 {
+			owner = "u"
+		}
+		w.must("m", func(tx *record.Tx) { tx.PutRun(record.Fresh(userRun(w, owner, owner, 1))) })
+	}
+	read := &readCounter{Table: w.memory}
+	s := record.New(read, w.blobs, w.host)
+	page, err := s.RunsOfUser(w.ctx(), record.Of("o"), "u", "", 50)
+	require.NoError(t, err)
+	assert.Len(t, page.Rows, 4)
+	assert.Empty(t, page.Next)
+	assert.Equal(t, readCounter{Table: w.memory, calls: 2, items: 8}, *read, "the rows, then the heads")
+}
+
+// readCounter counts the reads of a table.
+type readCounter struct {
+	table.Table
+
+	calls, items int
+}
+
+func (c *readCounter) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	c.calls, c.items = c.calls+1, c.items+len(keys)
+	return c.Table.Get(ctx, keys...)
+}
+
+func (c *readCounter) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
+	items, err := c.Table.Query(ctx, r)
+	c.calls, c.items = c.calls+1, c.items+len(items)
+	return items, err
+}
+
+// The active runs of a user are those that the user has sent, and those that others have sent to the user's chats, each
+// once until it ends, or its chat is deleted.
+func TestActiveRunsOfAUser(t *testing.T) {
+	w := runBlank(t)
+	ids := func(user string) []string {
+		ids, err := w.ActiveRunsOfUser(w.ctx(), record.Of("o"), user)
+		require.NoError(t, err)
+		return ids
+	}
+	move := func(before, after lifecycle.Run) {
+		w.must(w.host.NewID(), func(tx *record.Tx) { tx.MoveSlots(before, after) })
+	}
+	run := func(id, sender, owner string, status lifecycle.Status, slot string) lifecycle.Run {
+		return lifecycle.Run{
+			RunSpec: lifecycle.RunSpec{RunID: id, Organization: "o", User: sender, ChatUser: owner}, Turn: 2,
+			Status: status, Slots: lifecycle.Slots{User: slot, Organization: slot},
+		}
+	}
+	none := lifecycle.Run{}
+	mine := run("1", "u", "u", lifecycle.Queued, "0")
+	sent := run("2", "u", "another", lifecycle.Queued, "over/2")
+	guest := run("3", "manager", "u", lifecycle.Running, "1")
+	for _, r := range []lifecycle.Run{mine, sent, guest} {
+		move(none, r)
+	}
+	assert.Equal(t, []string{"1", "2", "3"}, ids("u"))
+	assert.Equal(t, []string{"3"}, ids("manager"))
+	assert.Equal(t, []string{"2"}, ids("another"))
+
+	waits := run("3", "manager", "u", lifecycle.AwaitingInput, pausedSlot("3"))
+	move(guest, waits)
+	assert.Equal(t, []string{"1", "2", "3"}, ids("u"))
+	ended, next := run("3", "manager", "u", lifecycle.Completed, ""), run("4", "manager", "u", lifecycle.Queued, "2")
+	move(waits, next) // a message that was parked
+	assert.Equal(t, []string{"1", "2", "4"}, ids("u"))
+	buried := next
+	buried.Deleted, buried.Slots = true, lifecycle.Slots{}
+	move(next, buried)
+	assert.Equal(t, []string{"1", "2"}, ids("u"))
+	move(buried, ended)
+	move(sent, run("2", "u", "another", lifecycle.Failed, ""))
+	move(mine, run("1", "u", "u", lifecycle.Failed, ""))
+	assert.Empty(t, w.places())
 }

@@ -36,6 +36,7 @@ const (
 	RemoveDocument     JobKind = "remove_document"
 	RemoveBuild        JobKind = "remove_build" // what is indexed of a document that was indexed anew
 	Retention          JobKind = "retention"    // due every day
+	ListByUser         JobKind = "list_by_user" // what earlier versions stored of an organization
 
 	RebuildBase      JobKind = "rebuild_knowledge_base"
 	RemoveCollection JobKind = "remove_collection"      // what a knowledge base does not name any more

@@ -354,6 +354,7 @@ func (tx *Tx) MoveSlots(before, after lifecycle.Run) {
 			OrganizationSlots(before.Organization), before.Slots.Organization,
 			OrganizationSlots(after.Organization), after.Slots.Organization,
 		},
+		{guestSlots(before), guestSlot(before), guestSlots(after), guestSlot(after)},
 	} {
 		same := side.beforePart == side.afterPart && side.beforeRow == side.afterRow
 		if same && before.ID() == after.ID() {
