@@ -87,11 +87,11 @@ func TestWhatEarlierVersionsStoredIsListedByUser(t *testing.T) {
 			_, err := record.Change(t.Context(), e.store, record.System(), e.ours.organization, 0,
 				func(o *catalog.Organization, _ *record.Tx) error { o.ChatVisibility = catalog.SeesOwn; return nil })
 			require.NoError(e, err)
-			for range 2 { // the job is begun once
-				_, err = e.tenants.EditOrganization(t.Context(), tenant.Platform(), e.ours.organization, 0,
-					tenant.OrganizationEdit{})
+			for _, id := range []string{e.ours.organization, e.ours.organization, e.hers.organization} {
+				_, err = e.tenants.EditOrganization(t.Context(), tenant.Platform(), id, 0, tenant.OrganizationEdit{})
 				require.NoError(e, err)
 			}
+			assert.Zero(t, e.job(record.DerivedID("listing", e.hers.organization)), "it shares its chats")
 		},
 		"a day has passed": func(e *estate) { e.ahead += 25 * time.Hour },
 	} {

@@ -1,5 +1,5 @@
 // Package removal deletes in the background what was deleted by a client or has outlived its retention, a piece at a
-// time.
+// time. It also lists by user what earlier versions stored.
 //
 // What is being removed cannot be seen any more: the commit that stored the job saw to that. The ledger stays. A job is
 // an item with a due time. Each call of Handle does a bounded piece and says when to go on, so a crash loses nothing
