@@ -31,7 +31,7 @@ type data struct {
 const recoveryDays = 35
 
 // warm is the throughput of a table from its first minute on; nil: what a new table has. Each index begins with 4,000
-// write units of its own. A run writes 28, of which the busiest index takes 2: enough up to 56,000, which is more than
+// write units of its own. A run writes 31, of which the busiest index takes 2: enough up to 62,000, which is more than
 // a table's first quota.
 func warm(s stage.Stage) *awsdynamodb.WarmThroughput {
 	if s.WarmWrites == 0 && s.WarmReads == 0 {

@@ -69,7 +69,7 @@ func (p part) breaks() float64 {
 // What names of partitions are made of.
 var (
 	anID   = regexp.MustCompile(`[0-9a-f]{24}`)
-	aUser  = regexp.MustCompile(`user/(ORG/)?[0-9a-f]{24}`)
+	aUser  = regexp.MustCompile(`(user|-of)/(ORG/)?[0-9a-f]{24}`)
 	aDay   = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}`)
 	aShard = regexp.MustCompile(`(^|/)[0-9]+$`)
 )
@@ -139,7 +139,7 @@ func (b *bench) kinds(m *meter, runs int) []part {
 		place, key, _ := strings.Cut(partition, " ")
 		_, index, _ := strings.Cut(place, "/")
 		key = strings.ReplaceAll(key, b.first.Organization.ID, "ORG")
-		key = aUser.ReplaceAllString(key, "user/${1}USER")
+		key = aUser.ReplaceAllString(key, "${1}/${2}USER")
 		key = anID.ReplaceAllString(key, "ID")
 		key = aDay.ReplaceAllString(key, "DAY")
 		key = aShard.ReplaceAllString(key, "${1}n")
@@ -271,7 +271,7 @@ func (b *bench) day(m *meter, entries int) bill {
 	job := record.Job{ID: b.Host.NewID(), Organization: organization, Kind: record.Retention, Subject: organization,
 		Due: now}
 	tx := b.Store.Begin(b.Host.NewID())
-	record.PutResource(tx, record.Fresh(catalog.Organization{ID: organization, Name: "a day old"}))
+	record.PutResource(tx, record.Fresh(catalog.Organization{ID: organization, Name: "a day old", ListedByUser: true}))
 	tx.PutJob(record.Fresh(job))
 	for n := range entries {
 		if n%90 == 0 {
