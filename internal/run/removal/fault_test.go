@@ -65,7 +65,8 @@ func TestFailedStoreCallIsReportedAndThePieceRetried(t *testing.T) {
 				}
 				e.items.Table = after
 				e.ahead += again
-				if e.job(job).Cursor == record.BodiesRemoved && again == 0 { // it has one more piece
+				if cursor := e.job(job).Cursor; (cursor == record.BodiesRemoved || cursor == "late:") && again == 0 {
+					// it has one more piece
 					e.ahead += record.LateWrites
 					again = time.Millisecond
 				}
@@ -130,6 +131,19 @@ var moreRemovals = map[string]removalOf{
 		assert.False(e, e.hasBlobs("documents/hook/"))
 		_, there := e.run(e.ours.old.RunID)
 		assert.True(e, there, "its run is kept")
+	}},
+	"no listing by user": {func(e *estate) (string, error) {
+		e.end(e.ours.b.run) // the message that the other has parked in the chat is a run now
+		e.former()
+		tx := e.store.Begin("begin")
+		tx.BeginListing(e.Context(), e.ours.organization)
+		return record.DerivedID("listing", e.ours.organization), tx.Commit(e.Context())
+	}, func(e *estate) {
+		runs, chats, _ := e.listed(e.ours.organization, e.ours.b.User)
+		assert.Len(e, runs, 3)
+		assert.Equal(e, []string{e.ours.b.chat}, chats)
+		assert.True(e, e.isListed(e.ours.organization))
+		assert.False(e, e.isListed(e.hers.organization))
 	}},
 	"a file that nobody has taken hold of": {func(e *estate) (string, error) {
 		e.ahead += 25 * time.Hour

@@ -13,6 +13,7 @@ import (
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
 )
@@ -101,7 +102,8 @@ func TestWhatEarlierVersionsStoredIsListedByUser(t *testing.T) {
 			for _, m := range []*member{&e.ours.a, &e.ours.b} {
 				e.end(m.run) // the message that the other has parked in the chat is a run now
 			}
-			h := record.Delivery{DeliveryID: record.DeliveryID(e.ours.b.parkedByOther, 1), RunID: e.ours.b.parkedByOther,
+			guest := e.ours.b.parkedByOther
+			h := record.Delivery{DeliveryID: record.DeliveryID(guest, 1), RunID: guest,
 				Organization: e.ours.organization, User: e.ours.a.User, Sequence: 1, State: record.DeliveryFailed}
 			tx := e.store.Begin("delivery")
 			tx.NewDelivery(t.Context(), h)
@@ -167,4 +169,50 @@ func TestALargeOrganizationIsListedInPieces(t *testing.T) {
 	assert.Zero(t, o.handle(job))
 	assert.True(t, o.isListed("o"))
 	assert.False(t, o.is(job))
+}
+
+// A run that is deleted, or goes on, while it is being listed has a row exactly as long as it has a head.
+func TestARunThatChangesMeanwhileIsListedByTheNextTry(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile func(s *record.Store, e record.RunEntity) error
+		want      int
+	}{
+		"deleted": {func(s *record.Store, e record.RunEntity) error {
+			return s.EraseRun(t.Context(), e, "gone", false)
+		}, 0},
+		"deleted with its user": {func(s *record.Store, e record.RunEntity) error {
+			return s.EraseRun(t.Context(), e, "gone", true)
+		}, 0},
+		"changed": {func(s *record.Store, e record.RunEntity) error {
+			tx := s.Begin("changed")
+			tx.PutRun(e)
+			return tx.Commit(t.Context())
+		}, 1},
+	} {
+		o := newOffice(t)
+		put(o, catalog.Organization{ID: "o"})
+		o.old("run", o.Now(), o.Now())
+		o.former()
+		items := &faulttable.Table{Inner: o.items}
+		store := record.New(items, o.blobs, o)
+		o.remover.Store, o.remover.Executor.Store = store, store
+		job := o.begin(record.Job{Kind: record.ListByUser, Subject: "o"})
+		e, err := o.store.Run(t.Context(), record.System(), "run")
+		require.NoError(t, err)
+		items.Overtake(func() { require.NoError(t, c.meanwhile(o.store, e)) })
+		o.handle(job)
+		assert.Equal(t, "", o.job(job).Cursor, "%s: the page is tried again", name)
+		for range 2 {
+			o.handle(job)
+			o.ahead += record.LateWrites
+		}
+		assert.True(t, o.isListed("o"), name)
+		rows := 0
+		o.items.All(func(i *table.Item) {
+			if strings.HasPrefix(i.Part, "runs-of/") {
+				rows++
+			}
+		})
+		assert.Equal(t, c.want, rows, name)
+	}
 }

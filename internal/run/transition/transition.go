@@ -366,10 +366,11 @@ func (x *Executor) announce(
 		}
 	}
 	h := record.Delivery{
-		DeliveryID: record.DeliveryID(r.ID(), r.Transition), Organization: r.Organization, User: r.User,
-		Owner: r.Owner(), RunID: r.ID(), Sequence: r.Transition, Event: events.WebhookTerminal, Status: string(r.Status),
-		CallbackURL: in.CallbackURL, PushedTo: push.Value.URL,
-		State: record.DeliveryPending, NextAttempt: x.Host.Now(), CheckAt: x.Host.Now().Add(lifecycle.DispatchGrace),
+		DeliveryID: record.DeliveryID(r.ID(), r.Transition), Organization: r.Organization,
+		User: r.User, Owner: r.Owner(), RunID: r.ID(), Sequence: r.Transition,
+		Event: events.WebhookTerminal, Status: string(r.Status), CallbackURL: in.CallbackURL,
+		PushedTo: push.Value.URL, State: record.DeliveryPending,
+		NextAttempt: x.Host.Now(), CheckAt: x.Host.Now().Add(lifecycle.DispatchGrace),
 	}
 	body := events.Webhook{
 		Version: 1, DeliveryID: h.DeliveryID, RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, Status: h.Status,

@@ -12,9 +12,6 @@ import (
 // in an index. The indexes of a run's head are taken, so a run has a row of its own: it is written with the head and
 // deleted with the head. Earlier versions wrote none of these: the job [ListByUser] adds them.
 
-// listedRun is the row of a run in the listing of its owner.
-type listedRun struct{}
-
 func runsOfUser(organization, user string) string  { return "runs-of/" + organization + "/" + user }
 func chatsOfUser(organization, user string) string { return "chats-of/" + organization + "/" + user }
 func deliveriesOfUser(organization, user string) string {
@@ -30,7 +27,7 @@ func UserRunKey(r lifecycle.Run) (key table.Key, ok bool) {
 // putUserRun writes the row of a run. The condition on the run's head protects it.
 func (tx *Tx) putUserRun(r lifecycle.Run) {
 	if key, ok := UserRunKey(r); ok {
-		putIf(tx, table.Always(), Fresh(listedRun{}), table.Item{Key: key, Owner: r.Organization})
+		putIf(tx, table.Always(), Fresh(struct{}{}), table.Item{Key: key, Owner: r.Organization})
 	}
 }
 
