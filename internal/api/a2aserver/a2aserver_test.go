@@ -421,3 +421,36 @@ func TestATaskIsCancelledOnceAndNotAfterItsEnd(t *testing.T) {
 		}
 	}
 }
+
+// A list has the tasks of those chats alone that its reader sees.
+func TestAListHasNoTaskOfAChatOutOfSight(t *testing.T) {
+	w := newWorld(t)
+	admin, member, shared := w.who, w.member(w.who.Organization), w.agent
+	private := w.other(func(s *catalog.AgentSpec) { s.ChatVisibility = catalog.SeesOwn })
+	begin := func(agent, chat string) string {
+		w.agent = agent
+		run := w.send(`{"contextId":"` + chat + `","parts":[{"text":"x"}]}`)["id"].(string)
+		w.complete(run, `{"answer":"done"}`)
+		return run
+	}
+	open := begin(shared, "both")
+	hidden := []string{begin(private, "both"), begin(private, "alone")}
+	w.who = member
+	own := begin(private, "mine")
+	listed := func(who tenant.Principal, agent, params string) (ids []string) {
+		w.who, w.agent = who, agent
+		for _, task := range w.result("ListTasks", params)["tasks"].([]any) {
+			ids = append(ids, task.(object)["id"].(string))
+		}
+		return ids
+	}
+	for _, params := range []string{`{}`, `{"pageSize":1}`} {
+		assert.Equal(t, []string{own}, listed(member, private, params), params)
+		assert.Equal(t, []string{open}, listed(member, shared, params), params)
+	}
+	assert.Empty(t, listed(member, private, `{"contextId":"both"}`))
+	assert.Empty(t, listed(member, private, `{"contextId":"alone"}`))
+	assert.Equal(t, []string{own, hidden[1], hidden[0]}, listed(admin, private, `{}`))
+	_, err := w.Call(t.Context(), member, private, sent(request("tasks/get", `{"id":"`+hidden[0]+`"}`)), seated)
+	assert.True(t, problem.Is(err, "insufficient_permission"), "%v", err)
+}

@@ -56,58 +56,43 @@ func (c *call) list(ctx context.Context, in listParams) (any, error) {
 		}
 		chat = &e.Value
 	}
-	tasks, after, err := c.tasks(ctx, chat, in, string(place), size)
-	return page(tasks, after, size), err
+	tasks, err := c.tasks(ctx, chat, in, string(place), size)
+	return page(append([]object{}, tasks.Rows...), tasks.Next, size), err
 }
 
 // tasks are those of a page that begins at a place, and where the next one does.
 func (c *call) tasks(
 	ctx context.Context, chat *lifecycle.Chat, in listParams, after string, size int,
-) (tasks []object, next string, err error) {
-	tasks = []object{}
-	bytes := 0
-	for looked := 0; looked < maxLookedAt; looked += maxPage {
-		list, err := c.runs(ctx, chat, after)
-		if err != nil {
-			return nil, "", err
+) (record.Page[object], error) {
+	runs := func(ctx context.Context, after string, limit int) (record.Page[record.RunEntity], error) {
+		if chat == nil {
+			return c.Store.RunsOfOrganization(ctx, c.who.Scope(), after, limit)
 		}
-		for i, e := range list.Rows {
-			if len(tasks) == size {
-				return tasks, after, nil
-			}
-			if c.wanted(e.Value, in) {
-				t, err := c.task(ctx, e, in.IncludeArtifacts, in.HistoryLength != nil && *in.HistoryLength > 0)
-				if err != nil {
-					return nil, "", err
-				}
-				shown, err := json.Marshal(t)
-				if err != nil {
-					return nil, "", err
-				}
-				if bytes += len(shown); bytes > maxBytes && len(tasks) > 0 {
-					return tasks, after, nil
-				}
-				tasks = append(tasks, t)
-			}
-			after = list.Places[i]
-		}
-		if after = list.Next; after == "" || len(tasks) == size {
-			break
-		}
+		return c.Store.RunsOfChat(ctx, c.who.Scope(), *chat, after, limit)
 	}
-	return tasks, after, nil
+	sees, rows, bytes := c.Intake.Sees(ctx, c.who), 0, 0
+	return record.Filter(ctx, after, size, maxLookedAt, runs, func(e record.RunEntity) (t object, may bool, err error) {
+		if !c.wanted(e.Value, in) {
+			return nil, false, nil
+		}
+		if may, err = sees(e.Value); err != nil || !may {
+			return nil, false, err
+		}
+		t, err = c.task(ctx, e, in.IncludeArtifacts, in.HistoryLength != nil && *in.HistoryLength > 0)
+		if err != nil {
+			return nil, false, err
+		}
+		text, err := json.Marshal(t)
+		rows++
+		if bytes += len(text); err == nil && bytes > maxBytes && rows > 1 {
+			err = record.ErrPageFull
+		}
+		return t, true, err
+	})
 }
 
 // maxPlace is how long the place in a listing may be, in bytes.
 const maxPlace = 300
-
-// runs reads a page of the runs of a chat, or of the organization.
-func (c *call) runs(ctx context.Context, chat *lifecycle.Chat, after string) (record.Page[record.RunEntity], error) {
-	if chat == nil {
-		return c.Store.RunsOfOrganization(ctx, c.who.Scope(), after, maxPage)
-	}
-	return c.Store.RunsOfChat(ctx, c.who.Scope(), *chat, after, maxPage)
-}
 
 func (c *call) wanted(r record.Run, in listParams) bool {
 	return r.Agent == c.agent.ID && !r.Removed && (in.Status == "" || c.Dialect.State(string(r.Status)) == in.Status) &&
