@@ -26,6 +26,9 @@ func (b *beginning) correlate(ctx context.Context, last *record.Pause) error {
 		}
 	}
 	found, err := b.Store.Runs(ctx, b.who.Scope(), distinct(runs)...)
+	if err == nil {
+		found, err = b.Intake.RunsFor(ctx, b.who, found)
+	}
 	if err != nil {
 		return err
 	}
