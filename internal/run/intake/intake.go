@@ -261,8 +261,11 @@ func (r *request) replay(ctx context.Context) (Posted, bool, error) {
 	if err == nil {
 		err = r.MaySee(ctx, r.who, &posted.Run)
 	}
+	if err != nil {
+		return Posted{}, true, err
+	}
 	posted.Mismatch = known.Digest != "" && r.message.Digest != "" && known.Digest != r.message.Digest
-	return posted, true, err
+	return posted, true, nil
 }
 
 // replayOf returns the outcome of an earlier request as it is now.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/run/intake"
 	"agentplatform/internal/store/record"
@@ -197,6 +198,26 @@ func TestARetryWithAnotherDigestIsMarked(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, replayed.Mismatch)
 	}
+}
+
+// A retry to a chat that its sender does not see any more is refused, and nothing of the earlier request is returned.
+func TestARetryToAChatOutOfSightTellsNothing(t *testing.T) {
+	w := newWorld(t)
+	colleague := w.who
+	colleague.User, colleague.Level, colleague.Shared = "colleague", tenant.LevelRun, true
+	w.post(intake.Message{Text: "x", ChatID: "c"})
+	again := intake.Message{AgentID: w.agent, Text: "y", ChatID: "c", Key: "k", Digest: "a", Enqueue: true}
+	_, err := w.Post(t.Context(), colleague, again)
+	require.NoError(t, err)
+	colleague.Shared = false
+	again.Digest = "b"
+	posted, err := w.Post(t.Context(), colleague, again)
+	assert.Equal(t, "insufficient_permission", code(err))
+	assert.Equal(t, intake.Posted{}, posted)
+	posted, found, err := w.Replay(t.Context(), colleague, "k", "b")
+	assert.True(t, found)
+	assert.Equal(t, "insufficient_permission", code(err))
+	assert.Equal(t, intake.Posted{}, posted)
 }
 
 // Clients cannot write dots alone in a path: they are taken for a folder.
