@@ -155,8 +155,9 @@ func HandleOf(ctx context.Context, s *record.Store, r record.Run, parked *Parked
 }
 
 // ParkedOf lists a run's parked messages, including those that were passed on to the next run when it ended. The list
-// is never nil if there is no error. The text of a message for another agent that works for some groups only is
-// omitted, as not everybody who may read the run may read it. The error is one of the store.
+// is never nil if there is no error. The text of a message for another agent is omitted where that agent works for some
+// groups only, or has chats that are their user's own: not every reader of the run may read it. The error is one of the
+// store.
 func ParkedOf(ctx context.Context, s *record.Store, r record.Run) ([]Parked, error) {
 	list := []Parked{}
 	ids := append(append([]string{}, r.Parked...), r.PassedOn...)
@@ -185,7 +186,7 @@ func ParkedOf(ctx context.Context, s *record.Store, r record.Run) ([]Parked, err
 			if err != nil && !problem.Is(err, "not_found") {
 				return nil, err
 			}
-			if err != nil || len(other.Spec.GroupIDs) > 0 {
+			if err != nil || len(other.Spec.GroupIDs) > 0 || other.Spec.ChatVisibility == catalog.SeesOwn {
 				message = ""
 			}
 		}

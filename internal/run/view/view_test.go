@@ -11,6 +11,7 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/run/view"
 	"agentplatform/internal/store/record"
 )
@@ -210,7 +211,7 @@ func TestParkedMessagesStandInTheirOrderWithTheRunsTheyBecame(t *testing.T) {
 	}
 }
 
-// Whoever may read the run may not be in the groups of the agent that a message is for.
+// A reader of the run may not be in the groups of the agent that a message is for, or not see the chats with it.
 func TestAParkedMessageForAClosedAgentHasNoText(t *testing.T) {
 	w := newWorld(t)
 	w.agent("a", false, "group")
@@ -218,9 +219,11 @@ func TestAParkedMessageForAClosedAgentHasNoText(t *testing.T) {
 	w.agent("closed", false, "group")
 	w.agent("open once", true)
 	w.agent("closed once", true, "group")
+	own := catalog.Agent{ID: "own", Organization: "o", Version: 1, Spec: catalog.AgentSpec{ChatVisibility: catalog.SeesOwn}}
+	w.commit(func(tx *record.Tx) { record.PutResource(tx, record.Fresh(own)) })
 	for agent, text := range map[string]string{
 		"a":    "secret", // the readers of the run are those of the agent
-		"open": "secret", "open once": "secret", "closed": "", "closed once": "", "never there": "",
+		"open": "secret", "open once": "secret", "closed": "", "closed once": "", "own": "", "never there": "",
 	} {
 		r := head(lifecycle.Running)
 		r.RunID, r.Parked = "run of "+agent, []string{"for " + agent}
