@@ -124,6 +124,24 @@ func mayReach(ctx context.Context, s record.Reader, p Principal, all ...lifecycl
 	return nil
 }
 
+// ListsOwn reports whether a list for the principal is read by what is the user's own, as no chats of others are seen:
+// none with the agent, if one is named. Where earlier versions have left an organization without listings by user, it
+// is false, and [Tenants.MayReach] says what is shown. The only errors are failures of the store.
+func (t *Tenants) ListsOwn(ctx context.Context, p Principal, agent string) (bool, error) {
+	var a catalog.Agent
+	if agent != "" {
+		var err error
+		if a, err = t.Standing(ctx, p.Scope(), agent); err != nil && !isGone(err) {
+			return false, err
+		}
+	}
+	if p.maySee(a, "") == nil {
+		return false, nil
+	}
+	o, err := t.Organization(ctx, p.Organization)
+	return o.ListedByUser, err
+}
+
 // MayReadFile returns nil when the principal may read a file: the principal has uploaded it, or reaches at least one of
 // the runs that have held it. A file that no run has held yet may be read by its whole organization, where that shares
 // chats. Otherwise it returns the refusal of [Tenants.MayReach] (Forbidden or NotFound).

@@ -10,6 +10,7 @@ import (
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
 )
 
 // A pause may be decided only by those who are approvers both now and in the version at its begin. Versions say which
@@ -459,5 +460,44 @@ func TestASenderReachesWhatItsUserAndKeyReachNow(t *testing.T) {
 			require.NoError(t, err, name)
 			assert.Equal(t, want, may, "%s: the open %s, the closed %s: %s", name, open, closed, agent)
 		}
+	}
+}
+
+// A list goes by the user's own rows for those alone who see nothing else, and where all rows are listed by user.
+func TestAListGoesByTheUserWhereNothingElseIsSeen(t *testing.T) {
+	w := newWorld(t)
+	shared := w.agent(func(*catalog.AgentSpec) {})
+	private := w.agent(func(s *catalog.AgentSpec) { s.ChatVisibility = catalog.SeesOwn })
+	gone := "0123456789abcdef01234567"
+	_, member := w.person("member@example.com", tenant.Member, tenant.LevelRun)
+	_, manager := w.person("manager@example.com", tenant.Manager, tenant.LevelManage)
+	monitors, monitor := w.person("monitor@example.com", tenant.Member, tenant.LevelRead)
+	_, err := record.Change(t.Context(), w.store, record.System(), monitors.Key, 0,
+		func(k *catalog.APIKey, _ *record.Tx) error { k.Sees = catalog.SeesAll; return nil })
+	require.NoError(t, err)
+	for _, c := range []struct {
+		visibility catalog.Visibility
+		listed     bool
+		key, agent string
+		want       bool
+	}{
+		{catalog.SeesOwn, true, member, "", true}, {catalog.SeesOwn, true, member, shared, true},
+		{catalog.SeesOwn, true, member, gone, true}, {catalog.SeesOwn, false, member, "", false},
+		{catalog.SeesOwn, true, manager, "", false}, {catalog.SeesOwn, true, monitor, "", false},
+		{"", true, member, "", false}, {"", true, member, shared, false}, {"", true, member, gone, false},
+		{"", true, member, private, true}, {"", false, member, private, false}, {"", true, manager, private, false},
+		{catalog.SeesAll, true, monitor, private, false},
+	} {
+		_, err := record.Change(t.Context(), w.store, record.System(), w.name, 0,
+			func(o *catalog.Organization, _ *record.Tx) error {
+				o.ChatVisibility, o.ListedByUser = c.visibility, c.listed
+				return nil
+			})
+		require.NoError(t, err)
+		p, err := w.Authenticate(t.Context(), c.key)
+		require.NoError(t, err)
+		own, err := w.ListsOwn(t.Context(), p, c.agent)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, own, "%v", c)
 	}
 }
