@@ -64,11 +64,18 @@ func (c *call) list(ctx context.Context, in listParams) (any, error) {
 func (c *call) tasks(
 	ctx context.Context, chat *lifecycle.Chat, in listParams, after string, size int,
 ) (record.Page[object], error) {
+	own, err := c.Intake.Tenants.ListsOwn(ctx, c.who, c.agent.ID)
+	if err != nil {
+		return record.Page[object]{}, err
+	}
 	runs := func(ctx context.Context, after string, limit int) (record.Page[record.RunEntity], error) {
-		if chat == nil {
-			return c.Store.RunsOfOrganization(ctx, c.who.Scope(), after, limit)
+		switch {
+		case chat != nil:
+			return c.Store.RunsOfChat(ctx, c.who.Scope(), *chat, after, limit)
+		case own:
+			return c.Store.RunsOfUser(ctx, c.who.Scope(), c.who.User, after, limit)
 		}
-		return c.Store.RunsOfChat(ctx, c.who.Scope(), *chat, after, limit)
+		return c.Store.RunsOfOrganization(ctx, c.who.Scope(), after, limit)
 	}
 	sees, rows, bytes := c.Intake.Sees(ctx, c.who), 0, 0
 	return record.Filter(ctx, after, size, maxLookedAt, runs, func(e record.RunEntity) (t object, may bool, err error) {
