@@ -5,6 +5,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -118,9 +119,18 @@ func (h *handlers) listDeliveries(ctx context.Context, p tenant.Principal, in *s
 		})
 		return httpapi.Body(deliveryList{httpapi.Views(rows, viewDelivery), nil}), nil
 	}
+	own, err := h.Tenants.ListsOwn(ctx, p, "")
+	if err != nil {
+		return nil, err
+	}
 	list, next, err := httpapi.Filter(ctx, in.Paging,
 		func(ctx context.Context, after string, limit int) (page record.Page[record.DeliveryEntity], err error) {
-			if page, err = h.Store.Deliveries(ctx, p.Scope(), after, limit); err == nil {
+			if own {
+				page, err = h.Store.DeliveriesOfUser(ctx, p.Scope(), p.User, after, limit)
+			} else {
+				page, err = h.Store.Deliveries(ctx, p.Scope(), after, limit)
+			}
+			if err == nil {
 				hidden, err = h.hiddenRuns(ctx, p, page.Rows)
 			}
 			return page, err
@@ -147,8 +157,8 @@ func (h *handlers) delivery(ctx context.Context, p tenant.Principal, id string) 
 	return e.Value, err
 }
 
-// hiddenRuns are those runs of some deliveries that the principal may not see. Of a run that is gone, it is known alone
-// who sent it.
+// hiddenRuns are those runs of some deliveries that the principal may not see. Of a run that is gone, the owner is
+// known, or for deliveries of earlier versions the sender.
 func (h *handlers) hiddenRuns(
 	ctx context.Context, p tenant.Principal, rows []record.DeliveryEntity,
 ) (map[string]bool, error) {
@@ -162,7 +172,7 @@ func (h *handlers) hiddenRuns(
 	}
 	hidden, sees, reachable := map[string]bool{}, h.Intake.Sees(ctx, p), h.Tenants.Reachable(ctx, p)
 	for _, e := range rows {
-		may, err := reachable(lifecycle.Whose{Owner: e.Value.User})
+		may, err := reachable(lifecycle.Whose{Owner: cmp.Or(e.Value.Owner, e.Value.User)})
 		if err != nil {
 			return nil, err
 		}
