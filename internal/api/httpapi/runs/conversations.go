@@ -80,8 +80,18 @@ type chatList struct {
 func (h *handlers) listChats(
 	ctx context.Context, p tenant.Principal, in *ChatQuery,
 ) (*answer[chatList], error) {
+	own, err := h.Tenants.ListsOwn(ctx, p, "")
+	if err != nil {
+		return nil, err
+	}
 	chats, next, err := httpapi.Filter(ctx, in.Paging,
-		func(ctx context.Context, after string, limit int) (record.Page[record.ChatEntity], error) {
+		func(ctx context.Context, after string, limit int) (page record.Page[record.ChatEntity], err error) {
+			switch {
+			case own && in.UserID != "" && string(in.UserID) != p.User:
+				return page, nil
+			case own:
+				return h.Store.ChatsOfUser(ctx, p.Scope(), p.User, after, limit)
+			}
 			return h.Store.Chats(ctx, p.Scope(), after, limit)
 		},
 		func(e record.ChatEntity) (v chatView, may bool, err error) {

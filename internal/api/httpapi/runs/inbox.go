@@ -111,6 +111,9 @@ func (h *handlers) inbox(
 	ctx context.Context, p tenant.Principal, in *InboxQuery, after string,
 ) (list inbox, mark string, err error) {
 	paused, mark, err := h.Store.PausedRuns(ctx, p.Organization)
+	if err == nil {
+		paused, err = h.concerning(ctx, p, paused)
+	}
 	if err != nil {
 		return list, mark, err
 	}
@@ -138,6 +141,22 @@ func (h *handlers) inbox(
 		list.NextCursor = httpapi.EncodeCursor(inboxPlace(first[len(first)-1].Slot, maxInterrupts))
 	}
 	return list, mark, err
+}
+
+// concerning leaves out the paused runs of others that the principal neither sees nor approves: who is in no group
+// approves no calls of others. It reuses the array.
+func (h *handlers) concerning(
+	ctx context.Context, p tenant.Principal, paused []record.PausedRun,
+) ([]record.PausedRun, error) {
+	own, err := h.Tenants.ListsOwn(ctx, p, "")
+	if err != nil || !own || len(p.Groups) > 0 {
+		return paused, err
+	}
+	ids, err := h.ownActive(ctx, p)
+	return slices.DeleteFunc(paused, func(r record.PausedRun) bool {
+		_, concerns := slices.BinarySearch(ids, r.RunID)
+		return !concerns
+	}), err
 }
 
 // waiting reads those of the runs that the query asks for, as far as the principal may have to do with them.

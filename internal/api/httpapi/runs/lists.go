@@ -45,7 +45,10 @@ func (q RunQuery) matches(r record.Run) bool {
 func (h *handlers) listing(
 	ctx context.Context, p tenant.Principal, q RunQuery,
 ) (record.Listing[record.RunEntity], error) {
+	own, err := h.Tenants.ListsOwn(ctx, p, string(q.AgentID))
 	switch {
+	case err != nil:
+		return nil, err
 	case q.ChatID != "":
 		chat, err := h.findChat(ctx, p, string(q.ChatID))
 		if refused, is := problem.As(err); is && refused.Kind != problem.Unavailable {
@@ -53,11 +56,14 @@ func (h *handlers) listing(
 		}
 		return h.runsOfChat(p, chat), err
 	case len(q.Status) > 0 && !slices.ContainsFunc(q.Status, terminal):
-		return h.activePage(p.Scope(), q), nil
+		return h.activePage(p, q), nil
 	default:
 		return httpapi.Between(q.CreatedAfter, q.CreatedBefore, func(
 			ctx context.Context, after string, limit int,
 		) (record.Page[record.RunEntity], error) {
+			if own {
+				return h.Store.RunsOfUser(ctx, p.Scope(), p.User, after, limit)
+			}
 			return h.Store.RunsOfOrganization(ctx, p.Scope(), after, limit)
 		}), nil
 	}
@@ -77,13 +83,12 @@ func nothing(context.Context, string, int) (page record.Page[record.RunEntity], 
 
 func terminal(status string) bool { return lifecycle.Status(status).Terminal() }
 
-// activePage reads the active runs of an organization, which are few, by the slots that they hold. The slots are read
-// once, by the first page.
-func (h *handlers) activePage(scope record.Scope, q RunQuery) record.Listing[record.RunEntity] {
+// activePage reads the active runs of a query, which are few. Their ids are read once, by the first page.
+func (h *handlers) activePage(p tenant.Principal, q RunQuery) record.Listing[record.RunEntity] {
 	var active []string // newest first
 	return func(ctx context.Context, after string, limit int) (page record.Page[record.RunEntity], err error) {
 		if active == nil {
-			if active, err = h.activeIDs(ctx, scope.Organization(), q.Status); err != nil {
+			if active, err = h.activeIDs(ctx, p, q); err != nil {
 				return page, err
 			}
 			slices.Reverse(active)
@@ -93,7 +98,7 @@ func (h *handlers) activePage(scope record.Scope, q RunQuery) record.Listing[rec
 			ids = ids[:limit]
 			page.Next = ids[limit-1]
 		}
-		page.Rows, err = h.Store.Runs(ctx, scope, ids...)
+		page.Rows, err = h.Store.Runs(ctx, p.Scope(), ids...)
 		for _, e := range page.Rows {
 			page.Places = append(page.Places, e.Value.ID())
 		}
@@ -101,22 +106,47 @@ func (h *handlers) activePage(scope record.Scope, q RunQuery) record.Listing[rec
 	}
 }
 
-// activeIDs are the runs that may have one of these active statuses, in order; none: any of them.
-func (h *handlers) activeIDs(ctx context.Context, organization string, statuses []string) (ids []string, err error) {
-	switch waits := slices.Contains(statuses, string(lifecycle.AwaitingInput)); {
-	case waits && len(statuses) == 1:
+// activeIDs are the runs that may have one of the active statuses of a query, in order; none: any of them. They are
+// found by the slots that they hold.
+func (h *handlers) activeIDs(ctx context.Context, p tenant.Principal, q RunQuery) (ids []string, err error) {
+	own, err := h.Tenants.ListsOwn(ctx, p, string(q.AgentID))
+	switch waits := slices.Contains(q.Status, string(lifecycle.AwaitingInput)); {
+	case err != nil:
+		return nil, err
+	case own:
+		return h.ownActive(ctx, p)
+	case waits && len(q.Status) == 1:
 		var paused []record.PausedRun
-		paused, _, err = h.Store.PausedRuns(ctx, organization)
+		paused, _, err = h.Store.PausedRuns(ctx, p.Organization)
 		for _, r := range paused {
 			ids = append(ids, r.RunID)
 		}
-	case waits || len(statuses) == 0:
-		ids, err = h.Store.ActiveRuns(ctx, organization)
+	case waits || len(q.Status) == 0:
+		ids, err = h.Store.ActiveRuns(ctx, p.Organization)
 	default:
-		ids, err = h.Store.CountedRuns(ctx, organization)
+		ids, err = h.Store.CountedRuns(ctx, p.Organization)
 	}
 	slices.Sort(ids)
 	return ids, err
+}
+
+// recent is among how many of the newest runs in a user's chats those are looked for that others have sent.
+const recent = 100
+
+// ownActive are the active runs that a user has sent, and the recent ones of others in the user's chats, in order.
+func (h *handlers) ownActive(ctx context.Context, p tenant.Principal) ([]string, error) {
+	ids, err := h.Store.ActiveRunsOfUser(ctx, p.Scope(), p.User)
+	if err != nil {
+		return nil, err
+	}
+	page, err := h.Store.RunsOfUser(ctx, p.Scope(), p.User, "", recent)
+	for _, e := range page.Rows {
+		if e.Value.Status.Active() {
+			ids = append(ids, e.Value.ID())
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), err
 }
 
 func (h *handlers) listRuns(ctx context.Context, p tenant.Principal, in *struct {
@@ -235,10 +265,9 @@ func checkFilter(body []byte) error {
 	return nil
 }
 
-// activeRuns reads the heads of the organization's active runs that match, as far as the principal may have to do with
-// them.
+// activeRuns reads the heads of the active runs that match, as far as the principal sees them.
 func (h *handlers) activeRuns(ctx context.Context, p tenant.Principal, q RunQuery) ([]record.RunEntity, error) {
-	ids, err := h.activeIDs(ctx, p.Scope().Organization(), q.Status)
+	ids, err := h.activeIDs(ctx, p, q)
 	if err != nil {
 		return nil, err
 	}
