@@ -110,12 +110,12 @@ func (s *Files) Send(
 	if err != nil {
 		return f, err
 	}
-	if f.Uploaded {
-		return f, problem.New(problem.Conflict, "conflict", "the file's bytes have been sent already")
-	}
 	if f.UserID != user || f.Made {
 		return f, problem.New(problem.Forbidden, "insufficient_permission",
 			"a file's bytes are sent by the user who announced it")
+	}
+	if f.Uploaded {
+		return f, problem.New(problem.Conflict, "conflict", "the file's bytes have been sent already")
 	}
 	if f.Size > 0 {
 		sized := &exactly{Reader: bytes, size: f.Size}

@@ -16,7 +16,8 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// Only the user who announced a file may send its bytes, and only the run that makes a file those of it.
+// Only the user who announced a file may send its bytes, and only the run that makes a file those of it. Others are not
+// told whether the bytes have come.
 func TestOnlyTheUploaderSendsBytes(t *testing.T) {
 	h := host.System()
 	store := record.New(memtable.New(h.Now), &memblob.Store{}, h)
@@ -36,7 +37,7 @@ func TestOnlyTheUploaderSendsBytes(t *testing.T) {
 	assert.Equal(t, "insufficient_permission", send("another", announced.ID, "EVIL"))
 	assert.Equal(t, "insufficient_permission", send("", announced.ID, "EVIL"))
 	assert.Empty(t, send("u", announced.ID, "good"))
-	assert.Equal(t, "conflict", send("another", announced.ID, "EVIL"))
+	assert.Equal(t, "insufficient_permission", send("another", announced.ID, "EVIL"))
 	assert.Equal(t, "conflict", send("u", announced.ID, "again"))
 
 	made := store.NewFile("o", "u", "made.txt", "text/plain") // without bytes yet
