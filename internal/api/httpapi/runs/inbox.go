@@ -152,7 +152,7 @@ func (h *handlers) concerning(
 	if err != nil || !own || len(p.Groups) > 0 {
 		return paused, err
 	}
-	ids, err := h.ownActive(ctx, p)
+	ids, err := h.Store.ActiveRunsOfUser(ctx, p.Scope(), p.User)
 	return slices.DeleteFunc(paused, func(r record.PausedRun) bool {
 		_, concerns := slices.BinarySearch(ids, r.RunID)
 		return !concerns

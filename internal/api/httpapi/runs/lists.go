@@ -114,7 +114,7 @@ func (h *handlers) activeIDs(ctx context.Context, p tenant.Principal, q RunQuery
 	case err != nil:
 		return nil, err
 	case own:
-		return h.ownActive(ctx, p)
+		return h.Store.ActiveRunsOfUser(ctx, p.Scope(), p.User)
 	case waits && len(q.Status) == 1:
 		var paused []record.PausedRun
 		paused, _, err = h.Store.PausedRuns(ctx, p.Organization)
@@ -128,25 +128,6 @@ func (h *handlers) activeIDs(ctx context.Context, p tenant.Principal, q RunQuery
 	}
 	slices.Sort(ids)
 	return ids, err
-}
-
-// recent is among how many of the newest runs in a user's chats those are looked for that others have sent.
-const recent = 100
-
-// ownActive are the active runs that a user has sent, and the recent ones of others in the user's chats, in order.
-func (h *handlers) ownActive(ctx context.Context, p tenant.Principal) ([]string, error) {
-	ids, err := h.Store.ActiveRunsOfUser(ctx, p.Scope(), p.User)
-	if err != nil {
-		return nil, err
-	}
-	page, err := h.Store.RunsOfUser(ctx, p.Scope(), p.User, "", recent)
-	for _, e := range page.Rows {
-		if e.Value.Status.Active() {
-			ids = append(ids, e.Value.ID())
-		}
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids), err
 }
 
 func (h *handlers) listRuns(ctx context.Context, p tenant.Principal, in *struct {
