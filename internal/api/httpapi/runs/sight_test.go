@@ -151,7 +151,62 @@ func matched(t *testing.T, as httpapitest.API, filter string) string {
 	return fmt.Sprint(refusal.Matched)
 }
 
-// Where chats are their users' own, each list has what is in these chats, whoever has sent it. Managers and keys for
+// The runs of an office at work, by name.
+const (
+	first, second, toOwner = "owner's first", "owner's second", "manager's, in the owner's chat"
+	done, waits, others    = "colleague's first", "colleague's second", "manager's"
+)
+
+// work begins the runs of the office.
+func (o office) work(t *testing.T) {
+	t.Helper()
+	o.begin(t, o.owner, first, "o1", true)
+	o.begin(t, o.manager, toOwner, "o1", false)
+	o.begin(t, o.owner, second, "o2", false)
+	o.begin(t, o.colleague, done, "c1", true)
+	o.begin(t, o.colleague, waits, "c2", false)
+	o.begin(t, o.manager, others, "m", true)
+	for _, run := range []string{toOwner, second, waits} {
+		pauses(t, o.API, o.runs[run], 1)
+	}
+}
+
+// named are the ids of runs, in the order of the alphabet.
+func (o office) named(names ...string) []string {
+	ids := []string{}
+	for _, name := range names {
+		ids = append(ids, o.runs[name])
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// lists are the rows of each list by who reads it; empty: a reader who sees all chats.
+func (o office) lists() map[string]map[string][]string {
+	all := o.named(first, toOwner, second, done, waits, others)
+	ofOwner, ofColleague := o.named(first, toOwner, second), o.named(done, waits)
+	colleague := o.users["colleague"]
+	return map[string]map[string][]string{
+		"/runs?limit=2":                {"": all, "owner": ofOwner, "colleague": ofColleague},
+		"/webhooks/deliveries?limit=1": {"": all, "owner": ofOwner, "colleague": ofColleague},
+		"ListTasks":                    {"": all, "owner": ofOwner, "colleague": ofColleague},
+		"/runs?limit=1&status=running,awaiting_input": {
+			"": o.named(toOwner, second, waits), "owner": o.named(toOwner, second), "colleague": o.named(waits)},
+		"/interrupts?limit=1": {
+			"": o.named(toOwner, second, waits), "owner": o.named(toOwner, second), "colleague": o.named(waits)},
+		"/runs?user_id=" + colleague: {"": ofColleague, "owner": {}, "colleague": ofColleague},
+		"/runs?chat_id=o1": {
+			"": o.named(first, toOwner), "owner": o.named(first, toOwner), "colleague": {}},
+		"/chats?limit=1": {
+			"": {"c1", "c2", "m", "o1", "o2"}, "owner": {"o1", "o2"}, "colleague": {"c1", "c2"}},
+		"/chats?user_id=" + colleague:     {"": {"c1", "c2"}, "owner": {}, "colleague": {"c1", "c2"}},
+		`{}`:                              {"": {"3"}, "owner": {"2"}, "colleague": {"1"}},
+		`{"chat_id":"o1"}`:                {"": {"1"}, "owner": {"1"}, "colleague": {"0"}},
+		`{"user_id":"` + colleague + `"}`: {"": {"1"}, "owner": {"0"}, "colleague": {"1"}},
+	}
+}
+
+// Where chats are their users' own, each list has the rows of these chats, of any sender. Managers and keys for
 // monitoring find all. It is the same where the runs are not listed by user yet. Where chats are shared, all find all.
 func TestEachListHasWhatItsReaderSees(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -163,84 +218,27 @@ func TestEachListHasWhatItsReaderSees(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t, c.visibility, c.listed)
-			o.begin(t, o.owner, "owner's first", "o1", true)
-			o.begin(t, o.manager, "manager's, in the owner's chat", "o1", false)
-			o.begin(t, o.owner, "owner's second", "o2", false)
-			o.begin(t, o.colleague, "colleague's first", "c1", true)
-			o.begin(t, o.colleague, "colleague's second", "c2", false)
-			o.begin(t, o.manager, "manager's", "m", true)
-			for _, run := range []string{"manager's, in the owner's chat", "owner's second", "colleague's second"} {
-				pauses(t, o.API, o.runs[run], 1)
-			}
-			named := func(names ...string) []string {
-				ids := []string{}
-				for _, name := range names {
-					ids = append(ids, o.runs[name])
-				}
-				slices.Sort(ids)
-				return ids
-			}
-			const toOwner, first, second = "manager's, in the owner's chat", "owner's first", "owner's second"
-			const ofColleague, waits, others = "colleague's first", "colleague's second", "manager's"
-			all := map[string][]string{
-				"/runs?limit=2": named(first, toOwner, second, ofColleague, waits, others),
-				"/runs?limit=1&status=running,awaiting_input": named(toOwner, second, waits),
-				"/runs?user_id=" + o.users["colleague"]:       named(ofColleague, waits),
-				"/runs?chat_id=o1":                            named(first, toOwner),
-				"/interrupts?limit=1":                         named(toOwner, second, waits),
-				"/chats?limit=1":                              {"c1", "c2", "m", "o1", "o2"},
-				"/chats?user_id=" + o.users["colleague"]:      {"c1", "c2"},
-				"ListTasks":                                   named(first, toOwner, second, ofColleague, waits, others),
-				`{}`:                                          {"3"},
-				`{"chat_id":"o1"}`:                            {"1"},
-				`{"user_id":"` + o.users["colleague"] + `"}`:  {"1"},
-			}
-			want := map[string]map[string][]string{"manager": all, "monitor": all, "owner": all, "colleague": all}
-			if c.visibility == catalog.SeesOwn {
-				want["owner"] = map[string][]string{
-					"/runs?limit=2": named(first, toOwner, second),
-					"/runs?limit=1&status=running,awaiting_input": named(toOwner, second),
-					"/runs?user_id=" + o.users["colleague"]:       {},
-					"/runs?chat_id=o1":                            named(first, toOwner),
-					"/interrupts?limit=1":                         named(toOwner, second),
-					"/chats?limit=1":                              {"o1", "o2"},
-					"/chats?user_id=" + o.users["colleague"]:      {},
-					"ListTasks":                                   named(first, toOwner, second),
-					`{}`:                                          {"2"},
-					`{"chat_id":"o1"}`:                            {"1"},
-					`{"user_id":"` + o.users["colleague"] + `"}`:  {"0"},
-				}
-				want["colleague"] = map[string][]string{
-					"/runs?limit=2": named(ofColleague, waits),
-					"/runs?limit=1&status=running,awaiting_input": named(waits),
-					"/runs?user_id=" + o.users["colleague"]:       named(ofColleague, waits),
-					"/runs?chat_id=o1":                            {},
-					"/interrupts?limit=1":                         named(waits),
-					"/chats?limit=1":                              {"c1", "c2"},
-					"/chats?user_id=" + o.users["colleague"]:      {"c1", "c2"},
-					"ListTasks":                                   named(ofColleague, waits),
-					`{}`:                                          {"1"},
-					`{"chat_id":"o1"}`:                            {"0"},
-					`{"user_id":"` + o.users["colleague"] + `"}`:  {"1"},
-				}
-			}
+			o.work(t)
 			readers := map[string]httpapitest.API{
 				"owner": o.owner, "colleague": o.colleague, "manager": o.manager, "monitor": o.monitor,
 			}
-			for who, as := range readers {
-				for list, rows := range want[who] {
-					assert.Equal(t, rows, o.read(t, as, list), "%s: %s", who, list)
+			check := func(list string, rows map[string][]string) {
+				for who, as := range readers {
+					want, own := rows[who]
+					if !own || c.visibility != catalog.SeesOwn {
+						want = rows[""]
+					}
+					assert.Equal(t, want, o.read(t, as, list), "%s: %s", who, list)
 				}
-				pushed := o.read(t, as, "/webhooks/deliveries?limit=1")
-				assert.Equal(t, want[who]["/runs?limit=2"], pushed, "each run has a delivery")
+			}
+			for list, rows := range o.lists() {
+				check(list, rows)
 			}
 			gone, err := o.Executor.Store.Run(t.Context(), record.System(), o.runs[toOwner])
 			require.NoError(t, err)
 			require.NoError(t, o.Executor.Store.EraseRun(t.Context(), gone, "erased", false))
-			for who, as := range readers {
-				pushed := o.read(t, as, "/webhooks/deliveries?limit=1")
-				assert.Equal(t, want[who]["/runs?limit=2"], pushed, "%s: of a run that is gone, too", who)
-			}
+			const deliveries = "/webhooks/deliveries?limit=1" // also of a run that is gone
+			check(deliveries, o.lists()[deliveries])
 		})
 	}
 }
@@ -263,8 +261,9 @@ func (office) read(t *testing.T, as httpapitest.API, list string) []string {
 	return listed(t, as, list, "deliveries", "run_id")
 }
 
-// An approver finds in the inbox what waits for it in chats that it does not see, and the runs in no other list.
-func TestAnApproverFindsWhatWaitsInTheInboxAlone(t *testing.T) {
+// An approver finds in the inbox the calls that it approves in chats that it does not see. No other list has these
+// runs.
+func TestAnApproverFindsCallsInTheInboxAlone(t *testing.T) {
 	o := newOffice(t, catalog.SeesOwn, true)
 	approver, _ := o.hire(t, "approver", "member", "run")
 	var group struct {
@@ -288,7 +287,7 @@ func TestAnApproverFindsWhatWaitsInTheInboxAlone(t *testing.T) {
 	assert.NotContains(t, w.Body.String(), "chat_id")
 }
 
-// What a member's lists read does not grow with what its colleagues have.
+// The reads of a member's lists do not grow with the runs of its colleagues.
 func TestAListOfAMemberReadsNothingOfItsColleagues(t *testing.T) {
 	o := newOffice(t, catalog.SeesOwn, true)
 	o.begin(t, o.owner, "first", "o1", true)
