@@ -11,9 +11,9 @@ import (
 	"agentplatform/internal/org/tenant"
 )
 
-// A colleague may see a thread for another agent's part in it. What an answer names of the part out of sight is refused
-// as what never was.
-func TestAnAnswerToWhatIsOutOfSightIsRefusedAsToWhatNeverWas(t *testing.T) {
+// A colleague may see a thread for another agent's part in it. An answer to a run of the part out of sight is refused
+// like an answer to a run that does not exist.
+func TestAnAnswerToARunOutOfSightIsRefusedAsToNone(t *testing.T) {
 	w := newWorld(t)
 	spec := w.Intake.Tenants.DefaultSpec(w.who.Organization)
 	spec.Name, spec.ChatVisibility = "Private", catalog.SeesOwn

@@ -16,8 +16,8 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// Only the user who announced a file may send its bytes, and only the run that makes a file those of it. Others are not
-// told whether the bytes have come.
+// Only the user who announced a file may send its bytes, and only the run that makes a file those of it. For
+// others the refusal is the same when the bytes are there.
 func TestOnlyTheUploaderSendsBytes(t *testing.T) {
 	h := host.System()
 	store := record.New(memtable.New(h.Now), &memblob.Store{}, h)

@@ -219,7 +219,8 @@ func TestAParkedMessageForAClosedAgentHasNoText(t *testing.T) {
 	w.agent("closed", false, "group")
 	w.agent("open once", true)
 	w.agent("closed once", true, "group")
-	own := catalog.Agent{ID: "own", Organization: "o", Version: 1, Spec: catalog.AgentSpec{ChatVisibility: catalog.SeesOwn}}
+	own := catalog.Agent{ID: "own", Organization: "o", Version: 1}
+	own.Spec.ChatVisibility = catalog.SeesOwn
 	w.commit(func(tx *record.Tx) { record.PutResource(tx, record.Fresh(own)) })
 	for agent, text := range map[string]string{
 		"a":    "secret", // the readers of the run are those of the agent
