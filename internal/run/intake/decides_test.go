@@ -23,6 +23,7 @@ func TestWaitingIsWhatAReadAndAResumeAllow(t *testing.T) {
 		user           string // empty: the run's
 		in             string // the group of the reader: users, approvers or none
 		closed, named  bool   // the agent names users, approvers
+		own            bool   // chats are their users' own
 		self           *bool
 		kinds          kinds
 		sees, decides  bool
@@ -85,6 +86,18 @@ func TestWaitingIsWhatAReadAndAResumeAllow(t *testing.T) {
 		"an approval in a chat of others": {
 			level: tenant.LevelRun, kinds: kinds{approval}, older: true, sees: true, decides: true,
 		},
+		"the user's in a chat of its own": {
+			level: tenant.LevelRun, own: true, kinds: both, sees: true, decides: true,
+		},
+		"a question in a colleague's chat":  {level: tenant.LevelRun, own: true, user: "other", kinds: kinds{question}},
+		"an approval in a colleague's chat": {level: tenant.LevelRun, own: true, user: "other", kinds: kinds{approval}},
+		"a manager's in a chat of a user": {
+			level: tenant.LevelManage, own: true, user: "other", kinds: both, sees: true, decides: true,
+		},
+		"an approver's in a chat of another": {
+			level: tenant.LevelRun, own: true, user: "other", in: "approvers", named: true, kinds: kinds{approval},
+			sees: true, decides: true, outside: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -114,7 +127,7 @@ func TestWaitingIsWhatAReadAndAResumeAllow(t *testing.T) {
 			e, err := w.Run(t.Context(), w.who, run)
 			require.NoError(t, err)
 			p := w.who
-			p.Level = c.level
+			p.Level, p.Shared = c.level, !c.own
 			if c.user != "" {
 				p.User = c.user
 			}
@@ -156,5 +169,31 @@ func TestWaitingIsWhatAReadAndAResumeAllow(t *testing.T) {
 			_, _, err = w.RunToDecide(t.Context(), p, run)
 			assert.Equal(t, c.sees, err == nil, "who has decided may look how it goes on: %v", err)
 		})
+	}
+}
+
+// An answer for one run is not taken for that of another owner: the runs have one agent and one version.
+func TestWaitingAsksForEachOwner(t *testing.T) {
+	w := newWorld(t)
+	w.who.Level, w.who.Shared = tenant.LevelRun, false
+	owner, colleague := w.who, w.who
+	colleague.User = "colleague"
+	var runs []record.RunEntity
+	for _, who := range []tenant.Principal{owner, colleague} {
+		w.who = who
+		run := w.post(intake.Message{Text: "m"}).Run.ID()
+		w.ask(run, lifecycle.Approval)
+		e, err := w.Run(t.Context(), who, run)
+		require.NoError(t, err)
+		runs = append(runs, e)
+	}
+	for n, who := range []tenant.Principal{owner, colleague} {
+		for _, order := range [][]record.RunEntity{{runs[0], runs[1]}, {runs[1], runs[0]}} {
+			list, err := w.Waiting(t.Context(), who, order)
+			require.NoError(t, err)
+			require.Len(t, list, 1)
+			assert.Equal(t, runs[n].Value.ID(), list[0].Run.Value.ID())
+			assert.Equal(t, []bool{false, true}, []bool{list[0].Outside, list[0].Decides})
+		}
 	}
 }
