@@ -45,10 +45,7 @@ func (q RunQuery) matches(r record.Run) bool {
 func (h *handlers) listing(
 	ctx context.Context, p tenant.Principal, q RunQuery,
 ) (record.Listing[record.RunEntity], error) {
-	own, err := h.Tenants.ListsOwn(ctx, p, string(q.AgentID))
 	switch {
-	case err != nil:
-		return nil, err
 	case q.ChatID != "":
 		chat, err := h.findChat(ctx, p, string(q.ChatID))
 		if refused, is := problem.As(err); is && refused.Kind != problem.Unavailable {
@@ -58,6 +55,7 @@ func (h *handlers) listing(
 	case len(q.Status) > 0 && !slices.ContainsFunc(q.Status, terminal):
 		return h.activePage(p, q), nil
 	default:
+		own, err := h.Tenants.ListsOwn(ctx, p, string(q.AgentID))
 		return httpapi.Between(q.CreatedAfter, q.CreatedBefore, func(
 			ctx context.Context, after string, limit int,
 		) (record.Page[record.RunEntity], error) {
@@ -65,7 +63,7 @@ func (h *handlers) listing(
 				return h.Store.RunsOfUser(ctx, p.Scope(), p.User, after, limit)
 			}
 			return h.Store.RunsOfOrganization(ctx, p.Scope(), after, limit)
-		}), nil
+		}), err
 	}
 }
 
