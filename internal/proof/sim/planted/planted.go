@@ -218,7 +218,7 @@ func Bugs() []Bug {
 		one("the approvers of then alone decide", tenantAccess, `current, max(current, request.Began), `, ``),
 		one("a colleague approves", tenantAccess, `case !own && !p.Level.Covers(LevelManage):`, `case !own && p.Level == "":`),
 		one("who sent a run approves it though others must", tenantAccess, `case own && !request.Rejects && a.Spec.Approval.OthersOnly():`, `case own && request.Rejects && !request.Rejects:`),
-		one("who may see a run is not asked", "internal/run/intake/access.go", "	if err := in.Tenants.MayReach(ctx, p, e.Value.Agent); err != nil {\n		return record.RunEntity{}, err\n	}\n", ""),
+		one("who may see a run is not asked", "internal/run/intake/access.go", "	if err := in.MaySee(ctx, p, &e.Value); err != nil {\n		return record.RunEntity{}, err\n	}\n", ""),
 		one("a stream looks at the right to it once", "internal/org/tenant/right.go", `n == r.seen && now < r.next`, `r.next > 0`),
 
 		// Servers of tools that are hostile.
