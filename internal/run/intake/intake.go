@@ -219,6 +219,9 @@ func (r *request) startable(ctx context.Context) (err error) {
 	if err = r.message.Wrong; err == nil {
 		r.agent, err = r.Tenants.Runnable(ctx, r.who, r.message.AgentID, r.message.Version)
 	}
+	if err == nil && r.owner != r.who.User { // nobody starts a run that they would not see
+		err = r.Tenants.MayReach(ctx, r.who, lifecycle.Whose{Agent: r.agent.ID, Owner: r.owner})
+	}
 	if err == nil && r.message.Context != nil {
 		err = r.goesWith(ctx, r.message.Context, r.agent)
 	}
