@@ -68,6 +68,9 @@ type checker struct {
 	shared    map[table.Key]shared       // items as they were committed
 	made      map[string]string          // arguments of the last call, by its key
 	messages  map[string]string          // runs, by the texts of their messages
+	owners    map[string]string          // users who have begun chats, by the places of these
+	whose     map[string]lifecycle.Whose // runs, also those that are removed
+	heldBy    map[string]map[string]bool // holders of a file, also those that are removed
 	cuts      map[string]*cuts           // by run
 	held      []*held                    // sessions in which tools were called
 
@@ -91,7 +94,8 @@ func newChecker(w *world) *checker {
 		sender: map[string]string{}, files: map[string]record.File{}, holds: map[string]map[string]bool{},
 		filers: map[[2]string]bool{}, needed: map[string][]string{}, shared: map[table.Key]shared{},
 		made:     map[string]string{},
-		messages: map[string]string{}, cuts: map[string]*cuts{}, works: map[string]works{},
+		messages: map[string]string{}, owners: map[string]string{}, whose: map[string]lifecycle.Whose{},
+		heldBy: map[string]map[string]bool{}, cuts: map[string]*cuts{}, works: map[string]works{},
 	}
 }
 
@@ -276,10 +280,10 @@ func (c *checker) item(key table.Key, item *table.Item) {
 	case kind == "run" && strings.HasPrefix(key.Sort, "file/"):
 		run, file, _ := invariant.Held(key)
 		if c.holds[file] == nil {
-			c.holds[file] = map[string]bool{}
+			c.holds[file], c.heldBy[file] = map[string]bool{}, map[string]bool{}
 		}
 		if delete(c.holds[file], run); item != nil {
-			c.holds[file][run] = true
+			c.holds[file][run], c.heldBy[file][run] = true, true
 		}
 	case kind == "file" && item == nil:
 		delete(c.files, rest)
@@ -373,6 +377,7 @@ func (c *checker) head(id string, r record.Run) {
 		in, err := c.store().Input(context.Background(), r)
 		must(err)
 		c.messages[in.Message] = id
+		c.owned(r)
 		switch {
 		case r.Status == lifecycle.Running && r.Attempt == 1 && r.Transition == 2: // started by who accepted it
 			c.begins[id] = 1

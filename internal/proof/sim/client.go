@@ -175,9 +175,7 @@ func (c *client) attached(a *actor) (refs []record.FileRef) {
 		return nil
 	}
 	var err error
-	if !c.ask(a, func(ctx context.Context, d *deployment) {
-		refs, err = d.files.Attach(ctx, c.who.Scope(), ids, func(record.File) error { return nil })
-	}) {
+	if !c.ask(a, func(ctx context.Context, d *deployment) { refs, err = c.attach(ctx, d, ids) }) {
 		return nil
 	}
 	c.expect(err, "unavailable", "not_found")
@@ -257,7 +255,7 @@ func (c *client) post(a *actor, m intake.Message) (taken bool) {
 	var err error
 	for range 3 {
 		if answered := c.ask(a, func(ctx context.Context, d *deployment) {
-			began := c.now
+			began, chat := c.now, c.checker.chat(c.who.Organization, m.ChatID)
 			p, t, refusal := c.as(ctx, d, tenant.LevelRun)
 			if err = refusal; err == nil {
 				admission, end := c.checker.watchAdmission(c.who.Organization, c.who.User)
@@ -270,8 +268,11 @@ func (c *client) post(a *actor, m intake.Message) (taken bool) {
 			if posted.Replayed || err == nil && posted.Parked == nil {
 				wanted = posted.Run.Agent
 			}
-			c.checkRights(d, t, began, need{level: tenant.LevelRun, agents: []string{wanted}},
-				need{level: tenant.LevelRun, agents: c.all()}, err)
+			must := need{level: tenant.LevelRun, agents: []string{wanted}}
+			if err == nil {
+				must.owner = c.checker.whose[posted.Run.RunID].Owner
+			}
+			c.checkRights(d, t, began, must, c.toPost(m, chat), err)
 		}); answered {
 			break
 		}
@@ -370,7 +371,7 @@ func (c *client) followup(a *actor) {
 		if err = refusal; err == nil {
 			posted, err = d.intake.Followup(ctx, p, run, c.message(), "")
 		}
-		c.checkRights(d, t, began, c.to(run), need{level: tenant.LevelRun, agents: c.all()}, err)
+		c.checkRights(d, t, began, c.to(run), c.toWrite(run), err)
 	}) {
 		c.there(run, err)
 		c.expect(err, "run_not_active", "parked_queue_full", "not_found", "unavailable", "budget_exhausted")
@@ -453,7 +454,7 @@ func (c *client) toDecide(r record.Run, list []record.Decision, then catalog.Age
 	n.level = tenant.LevelRun
 	for _, i := range r.Interrupts {
 		if i.Kind != lifecycle.Approval {
-			n.agents = []string{r.Agent}
+			n.agents, n.owner = []string{r.Agent}, c.checker.whose[r.ID()].Owner
 			continue
 		}
 		n.call = &call{r.Agent, r.User, then, !slices.ContainsFunc(list, func(d record.Decision) bool {
@@ -492,7 +493,7 @@ func (c *client) withdraw(a *actor) {
 		if err == nil {
 			err = d.intake.Withdraw(ctx, who, p[0], p[1])
 		}
-		c.checkRights(d, t, began, c.to(p[0]), need{level: tenant.LevelRun, agents: c.all()}, err)
+		c.checkRights(d, t, began, c.to(p[0]), c.toWrite(p[0]), err)
 		c.expect(err, "not_found", "already_started", "unavailable")
 	})
 }
@@ -500,12 +501,16 @@ func (c *client) withdraw(a *actor) {
 func (c *client) deleteChat(a *actor) {
 	chat := c.any(c.chats)
 	c.ask(a, func(ctx context.Context, d *deployment) {
-		began := c.now
+		began, whose := c.now, c.checker.chat(c.who.Organization, chat)
 		p, t, err := c.as(ctx, d, tenant.LevelRun)
 		if err == nil {
 			_, err = d.intake.DeleteChat(ctx, p, chat)
 		}
-		c.checkRights(d, t, began, need{level: tenant.LevelRun}, need{level: tenant.LevelRun, agents: c.all()}, err)
+		must, may := need{level: tenant.LevelRun}, need{level: tenant.LevelRun, agents: c.all(), owner: nobody}
+		if owner, known := c.checker.still(whose); known && owner != "" {
+			must.owner, may.owner = owner, owner
+		}
+		c.checkRights(d, t, began, must, may, err)
 		c.expect(err, "not_found", "unavailable")
 	})
 }
@@ -534,7 +539,8 @@ func (c *client) watch(a *actor) {
 		if err == nil {
 			e, err = d.intake.Run(ctx, p, run)
 		}
-		n := need{level: tenant.LevelRead, agents: c.to(run).agents}
+		n := c.to(run)
+		n.level = tenant.LevelRead
 		c.checkRights(d, t, began, n, n, err)
 		if err != nil {
 			c.there(run, err)

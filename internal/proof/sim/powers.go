@@ -39,6 +39,7 @@ type rights struct {
 	keys   map[string]catalog.APIKey
 	groups map[string]bool
 	agents map[string]catalog.AgentSpec
+	shared bool // chats are for the whole organization
 }
 
 // remembered is how long a process with a cache may use outdated rights.
@@ -57,6 +58,7 @@ func (p *powers) look() {
 			groups: map[string]bool{}, agents: map[string]catalog.AgentSpec{}}
 		o, err := record.Resource[catalog.Organization](ctx, store, record.System(), organization)
 		now.there = err == nil && !o.Value.Deleted
+		now.shared = o.Value.ChatVisibility != catalog.SeesOwn
 		for _, one := range p.people {
 			if u, err := record.Resource[catalog.User](ctx, store, record.Of(organization), one.User); err == nil {
 				u.Value.UpdatedAt, u.Value.OperatorKeys = time.Time{}, nil
@@ -92,6 +94,7 @@ func (p *powers) look() {
 type need struct {
 	level  tenant.Level
 	agents []string   // that it must reach
+	owner  string     // whose chat it must see; empty: none
 	groups [][]string // each of which must admit
 	call   *call      // that it decides
 }
@@ -121,9 +124,11 @@ func (r rights) allow(t text, n need, at time.Time) bool {
 	if u.Role != "admin" {
 		rank = min(rank, ranks[u.Role])
 	}
-	if rank < ranks[string(n.level)] {
-		return false
-	}
+	return rank >= ranks[string(n.level)] && r.lets(u, k, rank, n)
+}
+
+// lets says whether a user with a key, of a rank, has what a request requires beside its level.
+func (r rights) lets(u catalog.User, k catalog.APIKey, rank int, n need) bool {
 	in := func(groups []string) bool {
 		return len(groups) == 0 || rank >= ranks["admin"] ||
 			slices.ContainsFunc(groups, func(g string) bool { return r.groups[g] && slices.Contains(u.GroupIDs, g) })
@@ -141,7 +146,7 @@ func (r rights) allow(t text, n need, at time.Time) bool {
 			return false
 		}
 	}
-	return true
+	return r.sees(u, k, rank, n)
 }
 
 // decides reports whether a user may decide a call, by the agent as it is and as it was when the pause began.
@@ -167,6 +172,13 @@ func (r rights) decides(c *call, user string, rank int, in func(groups []string)
 // values read at different times may not belong together: rights changed more than once, or changed what is
 // allowed.
 func (p *powers) certain(organization string, t text, n need, since time.Time) (may, certain bool) {
+	return p.always(organization, since, func(r rights, at time.Time) bool { return r.allow(t, n, at) })
+}
+
+// always says whether something was so, or was not, all the time since an instant; see [powers.certain].
+func (p *powers) always(
+	organization string, since time.Time, is func(r rights, at time.Time) bool,
+) (so, certain bool) {
 	past := p.past[organization]
 	changes := 0
 	for i, r := range past {
@@ -177,13 +189,13 @@ func (p *powers) certain(organization string, t text, n need, since time.Time) (
 			return false, false
 		}
 		// a key may expire between the two
-		first, last := r.allow(t, n, since.Add(-p.skew)), r.allow(t, n, p.now.Add(p.skew))
-		if first != last || changes == 2 && first != may {
+		first, last := is(r, since.Add(-p.skew)), is(r, p.now.Add(p.skew))
+		if first != last || changes == 2 && first != so {
 			return false, false
 		}
-		may = first
+		so = first
 	}
-	return may, true
+	return so, true
 }
 
 // refused says whether an error means that somebody has no right.
@@ -264,6 +276,9 @@ func (w *world) boss(organization string) {
 	}
 	change := func(ctx context.Context, d *deployment) error {
 		user := c.any(users)
+		if hasSight(w.seed) && w.work.IntN(3) == 0 {
+			return w.sight(ctx, d, organization, user, c.any(agents))
+		}
 		switch n := w.work.IntN(16); {
 		case n < 5:
 			_, err := d.tenants.SetMember(ctx, by, scope, group, user, w.work.IntN(2) == 0)
@@ -367,8 +382,8 @@ func (p *powers) begun(r record.Run) {
 // to is the need of access to a run.
 func (c *client) to(run string) need {
 	n := need{level: tenant.LevelRun}
-	if r, there := c.checker.runs[run]; there {
-		n.agents = []string{r.Agent}
+	if of, there := c.checker.whose[run]; there {
+		n.agents, n.owner = []string{of.Agent}, of.Owner
 	}
 	return n
 }

@@ -26,8 +26,8 @@ type Report struct {
 	Failure string // empty: none
 }
 
-// Has reports whether the world of a seed is of a kind: documents, accountants or floods. Every world is of the empty
-// one.
+// Has reports whether the world of a seed is of a kind: documents, accountants, floods or sight. Every world is of the
+// empty one.
 func Has(kind string, seed uint64) bool {
 	switch kind {
 	case "":
@@ -38,6 +38,8 @@ func Has(kind string, seed uint64) bool {
 		return hasAccountants(seed)
 	case "floods":
 		return hasFloods(seed)
+	case "sight":
+		return hasSight(seed)
 	default:
 		panic("no such kind of worlds: " + kind)
 	}

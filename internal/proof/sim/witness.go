@@ -52,9 +52,9 @@ func (c *checker) requested(r model.Request) {
 
 // past is an earlier turn: the user's words with the names of files, and the end that the model is to be shown.
 type past struct {
-	words, end string
-	answered   bool
-	whole      bool // the end is all of the last message, else how it begins
+	run, words, end string
+	answered        bool
+	whole           bool // the end is all of the last message, else how it begins
 }
 
 // before are the turns of a run's chat that have ended, oldest first, as they are stored now.
@@ -72,7 +72,7 @@ func (c *checker) before(run record.Run) (turns []past) {
 		if err != nil {
 			continue // it is being removed
 		}
-		one := past{words: in.Message, answered: r.Status == lifecycle.Completed, end: map[lifecycle.Status]string{
+		one := past{run: r.ID(), words: in.Message, answered: r.Status == lifecycle.Completed, end: map[lifecycle.Status]string{
 			lifecycle.Completed: "[This turn ended", lifecycle.Failed: "[This turn failed",
 			lifecycle.TimedOut: "[This turn ran out of time", lifecycle.Cancelled: "[This turn was cancelled",
 		}[r.Status]}
@@ -128,6 +128,7 @@ func (c *checker) history(run record.Run, shown []model.Message, whole bool) {
 			continue
 		}
 		missing(at)
+		c.told(run, turns[at].run)
 		next = at + 1
 		end := ""
 		for _, m := range shown[i+1:] {

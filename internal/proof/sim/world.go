@@ -177,8 +177,11 @@ func (w *world) found() {
 		store := record.New(w.inner, w.blobs, m)
 		tenants := w.tenants(m, store, store.Known())
 		for _, users := range []int{2, 1} {
-			name := "org"
-			o, err := tenants.CreateOrganization(ctx, tenant.OrganizationEdit{Name: &name})
+			name, visibility := "org", catalog.SeesAll
+			if hasSight(w.seed) {
+				visibility = w.visibility()
+			}
+			o, err := tenants.CreateOrganization(ctx, tenant.OrganizationEdit{Name: &name, Visibility: &visibility})
 			must(err)
 			kit := ""
 			if w.server != nil {
