@@ -33,23 +33,29 @@ func (x *Actor) restrict() restricted {
 	x.post("/groups/"+r.group+"/members", object{"user_id": r.member.User}).is(201)
 	r.agent = x.post("/agents", object{"name": "Closed", "group_ids": []string{r.group}}).is(201).text("agent_id")
 	r.file = x.file(secretWord)
+	r.converse()
+	return r
+}
+
+// converse has the member talk to the agent.
+func (r *restricted) converse() {
+	r.Helper()
 	done := r.member.chat("agent_id", r.agent, "message", secretWord, "file_ids", r.file, "chat_id", r.chat,
-		"callback_url", x.address("ok"), "idempotency_key", "once").is(200)
+		"callback_url", r.address("ok"), "idempotency_key", "once").is(200)
 	r.ended = done.text("run_id")
 	asks := r.member.chat("agent_id", r.agent, "message", "/ask "+secretWord, "chat_id", r.chat).is(202)
 	r.asks, r.question = asks.text("run_id"), asks.interrupt(0)
 	r.parked = r.member.post("/runs/"+r.asks+"/followups", object{"message": secretWord}).is(202).text("parked",
 		"parked_id")
 	r.token = r.member.post("/runs/"+r.asks+"/token", nil).is(201).text("token")
-	x.eventually("the delivery", func() bool {
-		list := x.get("/webhooks/deliveries?run_id=" + r.ended).is(200)
+	r.eventually("the delivery", func() bool {
+		list := r.get("/webhooks/deliveries?run_id=" + r.ended).is(200)
 		if len(list.list("deliveries")) == 0 || list.text("deliveries", 0, "state") != "delivered" {
 			return false
 		}
 		r.delivery = list.text("deliveries", 0, "delivery_id")
 		return true
 	})
-	return r
 }
 
 func (r restricted) answer() object {
@@ -61,12 +67,26 @@ func (r restricted) answer() object {
 // contains it.
 func (r restricted) closed(who *Actor) {
 	r.Helper()
+	r.refused(who)
+	assert.NotContains(r, who.get("/agents").is(200).raw, r.agent)
+}
+
+// refused checks that somebody can use no endpoint for the chat, its runs and its files.
+func (r restricted) refused(who *Actor) {
+	r.Helper()
 	before := r.get("/runs/" + r.asks).is(200).raw
 	for what, a := range map[string]reply{
 		"read":            who.get("/runs/" + r.ended),
 		"read, waiting":   who.get("/runs/" + r.asks + "?wait_ms=10"),
 		"stream":          who.get("/runs/" + r.ended + "/stream"),
 		"steps":           who.get("/runs/" + r.ended + "/steps"),
+		"messages of run": who.get("/runs/" + r.ended + "/messages"),
+		"interrupts":      who.get("/runs/" + r.asks + "/interrupts"),
+		"response":        who.get("/responses/resp_" + r.ended),
+		"its input":       who.get("/responses/resp_" + r.ended + "/input_items"),
+		"its cancel":      who.post("/responses/resp_"+r.asks+"/cancel", nil),
+		"its end":         who.delete("/responses/resp_" + r.ended),
+		"delivery":        who.get("/webhooks/deliveries/" + r.delivery),
 		"parked":          who.get("/runs/" + r.asks + "/parked"),
 		"withdraw":        who.delete("/runs/" + r.asks + "/parked/" + r.parked),
 		"resume":          who.post("/runs/"+r.asks+"/resume", r.answer()),
@@ -94,7 +114,7 @@ func (r restricted) closed(who *Actor) {
 		assert.NotContains(r, a.raw, secretWord, what)
 	}
 	for _, list := range []string{"/runs", "/runs?chat_id=" + r.chat, "/chats", "/interrupts", "/webhooks/deliveries",
-		"/agents"} {
+		"/runs?agent_id=" + r.agent, "/files"} {
 		raw := who.get(list).is(200).raw
 		assert.NotContains(r, raw, secretWord, list)
 		assert.NotContains(r, raw, r.agent, list)

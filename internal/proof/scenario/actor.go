@@ -115,7 +115,7 @@ func Stories() []Story {
 		knowledgeScenarios(), searchScenarios(), citationScenarios(),
 		mcpScenarios(), a2aScenarios(), aguiScenarios(), responsesScenarios(), repeatedResponses(), powerScenarios(),
 		actingScenarios(), listScenarios(), decisionScenarios(),
-		accessScenarios(), rightScenarios(), hazardScenarios(), analyticsScenarios(),
+		accessScenarios(), rightScenarios(), sightScenarios(), hazardScenarios(), analyticsScenarios(),
 	} {
 		all = append(all, part...)
 	}
@@ -135,7 +135,8 @@ type Actor struct {
 
 func newActor(t *testing.T, w World, r *receiver) *Actor {
 	x := &Actor{T: t, world: w, receiver: r, Key: w.Key}
-	x.Organization = x.post("/organizations", object{"name": t.Name()}).is(201).text("organization_id")
+	x.Organization = x.post("/organizations",
+		object{"name": t.Name(), "chat_visibility": "organization"}).is(201).text("organization_id")
 	return x.inside(x.Organization)
 }
 

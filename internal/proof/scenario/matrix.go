@@ -18,8 +18,8 @@ import (
 // The authorization matrix: every endpoint of the document × who calls × with which level × whose object. The
 // expected status is not read from the service but follows from the row, in this order: 401 for an unknown key;
 // 403 for a level that is too low, whatever the object; 404 for an object that does not exist; 403 for one of
-// another scope, for one with more rights than the caller, and for an agent of other groups with what it did. A
-// refused request changes nothing and reveals nothing.
+// another scope, for one with more rights than the caller, for an agent of other groups with what it did, and for the
+// chat of another user with its runs and files. A refused request changes nothing and reveals nothing.
 
 // right is the row of an endpoint.
 type right struct {
@@ -222,7 +222,7 @@ func (x *Actor) make(kind string) thing {
 		a := x.chat("message", "/ask "+secretWord).is(202)
 		parked := x.post("/runs/"+a.text("run_id")+"/followups", object{"message": secretWord}).is(202).text("parked",
 			"parked_id")
-		return thing{"run_id": a.text("run_id"), "chat_id": a.text("chat_id"), "parked_id": parked}
+		return thing{"run_id": a.text("run_id"), "chat_id": a.text("chat_id"), "parked_id": parked, "agent": x.Agent}
 	case "file":
 		body, contentType := form("file", "file:"+secretWord)
 		return thing{"id": x.do(x.request(http.MethodPost, "/files", body, "Content-Type",
@@ -371,8 +371,10 @@ func Matrix(t *testing.T, h Harness) {
 	m := &matrix{home: home, other: newActor(t, w, receiver), nobody: home.inside(nil), keys: map[string]string{},
 		made: map[string]thing{}}
 	m.people()
+	m.watchers()
 	m.operators()
 	m.outsiders()
+	home.share("own")
 	t.Run("what is refused", m.refused)
 	t.Run("what is allowed", m.allowed)
 }
@@ -520,7 +522,15 @@ func (m *matrix) refused(t *testing.T) {
 			assert.NotContains(t, a.raw, secretWord, "%s %s", route, c.what)
 			assert.NotContains(t, fmt.Sprint(a.header), secretWord, "%s %s", route, c.what)
 		}
+		if body, is := joins[route]; is {
+			asked++
+			into := right{level: r.level, object: "chat", body: body}
+			a := m.home.with(m.keys["of a member"]).ask(route, into, m.made["own chat"])
+			assert.Equal(t, 403, a.status, "%s into another user's chat: %s", route, a.raw)
+			assert.NotContains(t, a.raw, secretWord, route)
+		}
 	}
+	asked += m.unlisted(t)
 	for i, x := range []*Actor{m.home, m.other, m.nobody} {
 		assert.Equal(t, before[i], x.inventory(), "what is refused changes nothing")
 	}
@@ -591,6 +601,7 @@ func (m *matrix) cells(route string, r right, token string) (list []cell) {
 	if closed, there := m.made["restricted "+r.object]; there {
 		add("of an agent of other groups", m.keys["of an outsider"], closed, 403, "insufficient_permission")
 	}
+	list = append(list, m.unseen(route, r)...)
 	if waits, there := m.made["decided "+r.object]; there && toDecide[route] == 0 {
 		for _, key := range []string{"of an approver", "of a managing approver"} {
 			if key == "of a managing approver" || covers("run", r.level) {
@@ -623,6 +634,9 @@ func (m *matrix) allowed(t *testing.T) {
 	for _, route := range slices.Sorted(maps.Keys(rights)) {
 		r := rights[route]
 		who := map[string]string{"a colleague": m.keys["of a colleague"]}
+		if slices.Contains(ofChats, r.object) && r.object != "file" && covers("run", r.level) {
+			who["a monitor"], who["a manager"] = m.keys["of a monitor at level "+r.level], m.keys["of a manager"]
+		}
 		for _, level := range levels {
 			who["level "+level] = m.keys[level]
 		}
@@ -653,6 +667,12 @@ func (m *matrix) allowed(t *testing.T) {
 			asked++
 			a := m.home.with(m.keys["of an approver"]).ask(route, r, m.made["decided run"])
 			assert.Equal(t, status, a.status, "%s as an approver: %s", route, a.raw)
+		}
+		if route == "GET /files/{id}" {
+			for _, name := range []string{"of a monitor at level read", "of a manager"} {
+				asked++
+				assert.Equal(t, 200, m.home.with(m.keys[name]).ask(route, r, m.made["held file"]).status, name)
+			}
 		}
 		if r.token {
 			run := m.home.make("run")

@@ -1,0 +1,71 @@
+package scenario
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// The part of the matrix about whose chat it is: its owner by several keys, colleagues, keys for monitoring, managers.
+
+// watchers makes the keys of those who see, or do not see, the chats of others: a member, whose keys may be for
+// monitoring, and a manager.
+func (m *matrix) watchers() {
+	member := m.home.colleague("member", "run")
+	m.keys["of a member"] = member.Key
+	for _, level := range []string{"read", "run"} {
+		m.keys["of a monitor at level "+level] = m.home.key(member, level, "organization").Key
+	}
+	m.keys["of a manager"] = m.home.colleague("manager", "manage").Key
+	held := m.home.make("file")
+	m.home.chat("message", "x", "file_ids", held["id"]).is(200)
+	m.made["held file"] = held
+}
+
+// ofChats are the kinds of objects that are seen with their chats.
+var ofChats = []string{"run", "chat", "delivery", "file"}
+
+// joins are requests that name a chat in their body, by their endpoints.
+var joins = map[string]any{
+	"POST /chat":      pairs{"message", "x", "agent_id", "{agent}", "chat_id", "{chat_id}", "on_conflict", "enqueue"},
+	"POST /responses": object{"model": "{agent}", "input": "x", "conversation": "{chat_id}"},
+}
+
+// unseen are the requests that an endpoint must refuse to those who do not see the chat of its object. A file that no
+// run holds is for its uploader and for admins. Bytes are sent once, by who announced them: the second time is a 409 for
+// everybody.
+func (m *matrix) unseen(route string, r right) []cell {
+	if !slices.Contains(ofChats, r.object) || !covers("run", r.level) || strings.HasPrefix(route, "PUT ") {
+		return nil
+	}
+	of := func(what, key string, o thing) cell {
+		return cell{what, m.keys[key], o, 403, "insufficient_permission", ""}
+	}
+	list := []cell{of("of another user's chat", "of a member", m.made["own "+r.object])}
+	if r.object == "file" {
+		list = append(list, of("of a file that another user's run holds", "of a member", m.made["held file"]),
+			of("of a file that no run holds, by a manager", "of a manager", m.made["own file"]))
+	}
+	return list
+}
+
+// unlisted checks that no list which a member reads has what is of the chats of others. It returns how many were asked.
+func (m *matrix) unlisted(t *testing.T) (asked int) {
+	for _, route := range slices.Sorted(maps.Keys(rights)) {
+		if r := rights[route]; r.object != "" || r.level != "read" || !strings.HasPrefix(route, "GET ") {
+			continue
+		}
+		asked++
+		a := m.home.with(m.keys["of a member"]).ask(route, rights[route], thing{})
+		assert.Equal(t, 200, a.status, "%s: %s", route, a.raw)
+		for _, kind := range append([]string{"held file"}, ofChats...) {
+			for name, id := range m.made[strings.TrimPrefix("own "+kind, "own held ")] {
+				assert.False(t, name != "agent" && strings.Contains(a.raw, id), "%s lists %s %s", route, kind, id)
+			}
+		}
+	}
+	return asked
+}
