@@ -200,7 +200,8 @@ func fileScenarios() []Story {
 				other.put(id, strings.NewReader("EVIL")).problem(403, "insufficient_permission")
 			}
 			user.put(id, strings.NewReader("good")).is(200)
-			colleague.put(id, strings.NewReader("EVIL")).problem(409, "conflict")
+			colleague.put(id, strings.NewReader("EVIL")).problem(403, "insufficient_permission")
+			user.put(id, strings.NewReader("late")).problem(409, "conflict")
 			assert.Equal(x, "good", user.get("/files/"+id).is(200).raw)
 		}},
 		{Name: "files/a body that stalls cannot change what another has sent", Run: func(x *Actor) {
