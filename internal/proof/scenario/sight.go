@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -69,10 +68,11 @@ func (p private) protocols(who *Actor) {
 		return call("SendMessage", object{"message": to})
 	}
 	for what, a := range map[string]reply{
-		"task":           who.post("/a2a/"+p.agent, call("tasks/get", task), "A2A-Version", "0.3"),
-		"its cancel":     who.post("/a2a/"+p.agent, call("CancelTask", task), "A2A-Version", "1.0"),
-		"its stream":     who.post("/a2a/"+p.agent, call("SubscribeToTask", task), "A2A-Version", "1.0"),
-		"its pushes":     who.post("/a2a/"+p.agent, call("ListTaskPushNotificationConfigs", task), "A2A-Version", "1.0"),
+		"task":       who.post("/a2a/"+p.agent, call("tasks/get", task), "A2A-Version", "0.3"),
+		"its cancel": who.post("/a2a/"+p.agent, call("CancelTask", task), "A2A-Version", "1.0"),
+		"its stream": who.post("/a2a/"+p.agent, call("SubscribeToTask", task), "A2A-Version", "1.0"),
+		"its pushes": who.post("/a2a/"+p.agent, call("ListTaskPushNotificationConfigs", task), "A2A-Version",
+			"1.0"),
 		"its answer":     who.post("/a2a/"+p.agent, say(object{"taskId": p.asks}), "A2A-Version", "1.0"),
 		"its context":    who.post("/a2a/"+p.agent, say(object{"contextId": p.chat}), "A2A-Version", "1.0"),
 		"thread":         who.post("/agui/"+p.agent, who.frontEnd(p.agent, p.chat).says("u", "x").body("r")),
@@ -113,8 +113,9 @@ func (p private) protocols(who *Actor) {
 // open checks that somebody sees all of the chat.
 func (p private) open(who *Actor) {
 	p.Helper()
-	for _, path := range []string{"/runs/" + p.ended, "/runs/" + p.asks + "/interrupts", "/chats/" + p.chat + "/messages",
-		"/runs/" + p.asks + "/parked", "/files/" + p.file, "/responses/resp_" + p.ended, "/interrupts", "/chats",
+	for _, path := range []string{"/runs/" + p.ended, "/runs/" + p.asks + "/interrupts",
+		"/chats/" + p.chat + "/messages", "/runs/" + p.asks + "/parked", "/files/" + p.file,
+		"/responses/resp_" + p.ended, "/interrupts", "/chats",
 		"/runs/" + p.ended + "/messages", "/runs/" + p.ended + "/steps"} {
 		assert.Contains(p, who.get(path).is(200).raw, secretWord, path)
 	}
@@ -137,7 +138,7 @@ func sightScenarios() []Story {
 			p.closedTo(p.colleague)
 			assert.Equal(x, "awaiting_input", x.get("/runs/"+p.asks).is(200).text("status"))
 		}},
-		{Name: "sight/the owner's other keys, managers, admins and keys for monitoring see a chat", Run: func(x *Actor) {
+		{Name: "sight/other keys of the owner, managers, admins and monitoring keys see a chat", Run: func(x *Actor) {
 			p := x.private()
 			for _, who := range []*Actor{p.member, p.second, p.monitor, p.runner, p.manager, x} {
 				p.open(who)
@@ -249,7 +250,8 @@ func sightScenarios() []Story {
 			assert.Equal(x, 1.0, p.colleague.post("/runs/cancel", all).is(200).number("matched"))
 			x.await(mine, "cancelled")
 			assert.Equal(x, "running", x.get("/runs/"+hers).is(200).text("status"))
-			p.manager.post("/runs/cancel", object{"filter": object{"user_id": p.member.User}, "confirm_count": 2}).is(200)
+			both := object{"filter": object{"user_id": p.member.User}, "confirm_count": 2}
+			p.manager.post("/runs/cancel", both).is(200)
 			x.await(hers, "cancelled")
 			x.await(p.asks, "cancelled")
 		}},
@@ -281,43 +283,37 @@ func sightScenarios() []Story {
 
 // Streams and waits end when a chat is no longer shared.
 func sightStreams() (stories []Story) {
-	for what, end := range map[string]func(x *Actor, agent, key string){
-		"the organization keeps chats to their users": func(x *Actor, _, _ string) { x.share("own") },
-		"the agent keeps chats to their users": func(x *Actor, agent, _ string) {
+	colleague := func(x *Actor) *Actor { return x.colleague("member", "run") }
+	for what, c := range map[string]struct {
+		before string // who sees the organization's chats
+		who    func(x *Actor) *Actor
+		end    func(x, who *Actor, agent string)
+	}{
+		"the organization keeps chats to their users": {"organization", colleague,
+			func(x, _ *Actor, _ string) { x.share("own") }},
+		"the agent keeps chats to their users": {"organization", colleague, func(x, _ *Actor, agent string) {
 			x.patch("/agents/"+agent, object{"chat_visibility": "own"}).is(200)
-		},
-		"the key is for monitoring no more": func(x *Actor, _, key string) {
-			x.patch("/api-keys/"+key, object{"sees": "own"}).is(200)
-		},
+		}},
+		"the key is for monitoring no more": {"own",
+			func(x *Actor) *Actor { return x.key(colleague(x), "run", "organization") },
+			func(x, who *Actor, _ string) {
+				x.patch("/api-keys/"+who.keyID(x), object{"sees": "own"}).is(200)
+			}},
+		"the manager becomes a member": {"own", func(x *Actor) *Actor { return x.colleague("manager", "manage") },
+			func(x, who *Actor, _ string) { x.patch("/users/"+who.User, object{"role": "member"}).is(200) }},
 	} {
-		byKey := strings.HasPrefix(what, "the key")
-		stories = append(stories, Story{Name: "sight/streams and waits of colleagues end when " + what, Run: func(x *Actor) {
-			x.share(map[bool]string{true: "own", false: "organization"}[byKey])
-			owner := x.colleague("member", "run")
-			who := x.key(x.colleague("member", "run"), "run", map[bool]string{true: "organization", false: "own"}[byKey])
+		stories = append(stories, Story{Name: "sight/streams of others end when " + what, Run: func(x *Actor) {
+			x.share(c.before)
+			owner, who := x.colleague("member", "run"), c.who(x)
 			agent := x.post("/agents", object{"name": "A"}).is(201).text("agent_id")
 			run := owner.hold("agent_id", agent)
-			ctx, cancel := context.WithTimeout(x.Context(), known)
-			defer cancel()
-			open := map[string]*http.Response{}
-			for name, r := range map[string]*http.Request{
-				"SSE":   who.request(http.MethodGet, "/runs/"+run+"/stream", nil),
-				"owner": owner.request(http.MethodGet, "/runs/"+run+"/stream", nil),
-				"A2A": who.request(http.MethodPost, "/a2a/"+agent, strings.NewReader(jsonOf(object{"jsonrpc": "2.0", "id": 1,
-					"method": "tasks/resubscribe", "params": object{"id": run}})), "Content-Type", "application/json"),
-			} {
-				response, err := http.DefaultClient.Do(r.WithContext(ctx))
-				require.NoError(x, err)
-				x.Cleanup(func() { _ = response.Body.Close() })
-				require.Equal(x, 200, response.StatusCode, name)
-				_, err = response.Body.Read(make([]byte, 1))
-				require.NoError(x, err)
-				open[name] = response
-			}
+			open := who.streamsOf(agent, run)
+			mine := owner.follow(run)
+			mine.until("init")
 			polled := who.later("/runs/" + run + "?wait_ms=10000")
-			end(x, agent, who.keyID(x))
-			for _, name := range []string{"SSE", "A2A"} {
-				_, err := io.Copy(io.Discard, open[name].Body)
+			c.end(x, who, agent)
+			for name, response := range open {
+				_, err := io.Copy(io.Discard, response.Body)
 				assert.NoError(x, err, "%s goes on", name)
 			}
 			if a := <-polled; !x.world.Spread {
@@ -326,11 +322,31 @@ func sightStreams() (stories []Story) {
 			x.eventually("the end of the right", func() bool { return who.get("/runs/"+run).status == 403 })
 			assert.Equal(x, "running", owner.get("/runs/"+run).is(200).text("status"))
 			x.stop(run)
-			rest, err := io.ReadAll(open["owner"].Body)
-			assert.NoError(x, err)
-			assert.True(x, slices.ContainsFunc(strings.Split(string(rest), "\n"),
-				func(line string) bool { return strings.HasPrefix(line, "event: done") }), "the owner's goes on to its end")
+			mine.until("done")
 		}})
 	}
 	return stories
+}
+
+// streamsOf opens streams of a run that last as long as the right to it.
+func (x *Actor) streamsOf(agent, run string) map[string]*http.Response {
+	x.Helper()
+	ctx, cancel := context.WithTimeout(x.Context(), known)
+	x.Cleanup(cancel)
+	task := object{"jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": object{"id": run}}
+	open := map[string]*http.Response{}
+	for name, r := range map[string]*http.Request{
+		"SSE": x.request(http.MethodGet, "/runs/"+run+"/stream", nil),
+		"A2A": x.request(http.MethodPost, "/a2a/"+agent, strings.NewReader(jsonOf(task)), "Content-Type",
+			"application/json"),
+	} {
+		response, err := http.DefaultClient.Do(r.WithContext(ctx))
+		require.NoError(x, err)
+		x.Cleanup(func() { _ = response.Body.Close() })
+		require.Equal(x, 200, response.StatusCode, name)
+		_, err = response.Body.Read(make([]byte, 1))
+		require.NoError(x, err)
+		open[name] = response
+	}
+	return open
 }
