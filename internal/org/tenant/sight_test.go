@@ -1,0 +1,80 @@
+package tenant_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/store/record"
+)
+
+// Who sees a chat: its user, managers, keys for monitoring, and, where both the organization and the agent share chats,
+// everybody. A chat whose user is not known is nobody's, also for a principal without a user.
+func TestWhoSeesAChat(t *testing.T) {
+	w := newWorld(t)
+	open := w.agent(func(*catalog.AgentSpec) {})
+	narrow := w.agent(func(s *catalog.AgentSpec) { s.ChatVisibility = catalog.SeesOwn })
+	member := tenant.Principal{Organization: w.name, User: "u", Level: tenant.LevelRun}
+	nobody, reader, monitor, manager, admin := member, member, member, member, member
+	nobody.User, nobody.Level, reader.Level, monitor.SeesAll = "", "", tenant.LevelRead, true
+	manager.Level, admin.Level = tenant.LevelManage, tenant.LevelAdmin
+	for _, c := range []struct {
+		who         string
+		p           tenant.Principal
+		own, others bool // in an organization that shares no chats
+	}{
+		{"member", member, true, false}, {"reader", reader, true, false}, {"monitor", monitor, true, true},
+		{"manager", manager, true, true}, {"admin", admin, true, true}, {"nobody", nobody, false, false},
+	} {
+		for _, shared := range []bool{false, true} {
+			for _, agent := range []string{"", open, narrow} {
+				for owner, sees := range map[string]bool{"u": c.own, "v": c.others, "": c.others} {
+					c.p.Shared = shared
+					err := w.MayReach(t.Context(), c.p, lifecycle.Whose{Agent: agent, Owner: owner})
+					what := fmt.Sprintf("%s, shared: %v, agent %q, owner %q: %v", c.who, shared, agent, owner, err)
+					assert.Equal(t, sees || shared && agent != narrow, err == nil, what)
+					assert.True(t, err == nil || forbidden(err), what)
+				}
+			}
+		}
+	}
+}
+
+// A file is seen with at least one of the runs that have held it. Before any has, it is its uploader's and admins', and
+// everybody's where chats are shared.
+func TestWhoReadsAFileOfOwnChats(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent(func(*catalog.AgentSpec) {})
+	member := tenant.Principal{Organization: w.name, User: "u", Level: tenant.LevelRun}
+	manager, admin := member, member
+	manager.Level, admin.Level = tenant.LevelManage, tenant.LevelAdmin
+	of := func(owners ...string) (f record.File) {
+		f.UserID = "v"
+		for _, owner := range owners {
+			f.Held = append(f.Held, lifecycle.Whose{Agent: agent, Owner: owner})
+		}
+		return f
+	}
+	made := record.File{UserID: "u", Made: true, Held: []lifecycle.Whose{{Agent: agent, Owner: "v"}}}
+	for _, c := range []struct {
+		f               record.File
+		member, manager bool
+	}{
+		{of(), false, false}, {of("v"), false, true}, {of("v", "u"), true, true},
+		{made, false, true}, {record.File{UserID: "u"}, true, true},
+		{record.File{UserID: "v", Holds: 1}, false, true},
+	} {
+		for p, may := range map[*tenant.Principal]bool{&member: c.member, &manager: c.manager, &admin: true} {
+			err := w.MayReadFile(t.Context(), *p, c.f)
+			assert.Equal(t, may, err == nil, "%s, %+v: %v", p.Level, c.f, err)
+			shared := *p
+			shared.Shared = true
+			require.NoError(t, w.MayReadFile(t.Context(), shared, c.f))
+		}
+	}
+}
