@@ -270,6 +270,23 @@ func sightScenarios() []Story {
 			p.approver.post("/runs/"+p.run+"/resume", decide(p.interrupt, "approve")).is(200)
 			x.await(p.run, "completed")
 		}},
+		{Name: "sight/citations are seen with the chat, documents by whoever may read them", Run: func(x *Actor) {
+			x.share("own")
+			l := x.librarian()
+			x.post("/groups/"+l.group+"/members", object{"user_id": l.outsider.User}).is(201)
+			a := l.reader.chat("agent_id", l.library, "message", "/search swordfish lamp").is(200)
+			require.Len(x, a.list("citations"), 1)
+			run, chat := a.text("run_id"), a.text("chat_id")
+			assert.Contains(x, l.reader.get("/runs/"+run).is(200).raw, l.document)
+			for _, path := range []string{"/runs/" + run, "/runs/" + run + "/steps", "/chats/" + chat + "/runs",
+				"/chats/" + chat + "/messages", "/runs/" + run + "/stream"} {
+				l.outsider.get(path).problem(403, "insufficient_permission")
+			}
+			assert.NotContains(x, l.outsider.get("/runs?chat_id="+chat).is(200).raw, run)
+			found := l.outsider.post("/search", object{"query": "swordfish lamp"}).is(200)
+			assert.Contains(x, found.raw, l.document)
+			assert.NotContains(x, found.raw, run)
+		}},
 		{Name: "sight/use by name is for admins, and one's own for each", Run: func(x *Actor) {
 			p := x.private()
 			for _, who := range []*Actor{p.colleague, p.monitor, p.manager} {
