@@ -71,6 +71,7 @@ type checker struct {
 	owners    map[string]string          // users who have begun chats, by the places of these
 	whose     map[string]lifecycle.Whose // runs, also those that are removed
 	heldBy    map[string]map[string]bool // holders of a file, also those that are removed
+	rows      map[string][]string        // listings by user that a run is in
 	cuts      map[string]*cuts           // by run
 	held      []*held                    // sessions in which tools were called
 
@@ -95,7 +96,7 @@ func newChecker(w *world) *checker {
 		filers: map[[2]string]bool{}, needed: map[string][]string{}, shared: map[table.Key]shared{},
 		made:     map[string]string{},
 		messages: map[string]string{}, owners: map[string]string{}, whose: map[string]lifecycle.Whose{},
-		heldBy: map[string]map[string]bool{}, cuts: map[string]*cuts{}, works: map[string]works{},
+		heldBy: map[string]map[string]bool{}, rows: map[string][]string{}, cuts: map[string]*cuts{}, works: map[string]works{},
 	}
 }
 
@@ -166,6 +167,7 @@ func (c *checker) committed(t *memtable.Table, ops []table.Op) {
 		c.world.books.committed()
 	}
 	c.standing()
+	c.listed(ops)
 	if c.world.library != nil {
 		c.world.library.documents.committed(ops, c.charged)
 	}
@@ -319,6 +321,11 @@ func (c *checker) item(key table.Key, item *table.Item) {
 		c.entries[key] = item != nil
 		if c.world.books != nil {
 			c.world.books.entered(key, item, a.Ledger)
+		}
+	case kind == "runs-of":
+		c.rows[key.Sort] = slices.DeleteFunc(c.rows[key.Sort], func(of string) bool { return of == rest })
+		if item != nil {
+			c.rows[key.Sort] = append(c.rows[key.Sort], rest)
 		}
 	case kind == "rolled" && c.world.books != nil && item != nil:
 		c.world.books.moved(rest)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"agentplatform/internal/core/lifecycle"
@@ -11,6 +12,7 @@ import (
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/run/intake"
 	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 )
 
 // hasSight reports whether chats in a seed's world are made their users' own, and shared again, while rights change.
@@ -21,19 +23,18 @@ func (w *world) visibility() catalog.Visibility {
 	return []catalog.Visibility{catalog.SeesOwn, catalog.SeesAll}[w.work.IntN(2)]
 }
 
-// sight changes who sees chats: those of the organization, those of an agent, or all by a key of a user.
+// sight changes who sees chats: those of the organization, those of an agent, or all of them, by a key of a user, which
+// may be a manager's.
 func (w *world) sight(ctx context.Context, d *deployment, organization, user, agent string) error {
 	by, scope, p := tenant.Platform(), record.Of(organization), w.powers
-	switch w.work.IntN(4) {
+	key := tenant.NewKey{Name: "k", UserID: user}
+	switch w.work.IntN(5) {
 	case 0, 1:
 		visibility := w.visibility()
 		_, err := d.tenants.EditOrganization(ctx, by, organization, 0, tenant.OrganizationEdit{Visibility: &visibility})
 		return err
 	case 2:
-		narrow := catalog.Visibility("")
-		if w.work.IntN(2) == 0 {
-			narrow = catalog.SeesOwn
-		}
+		narrow := w.visibility()
 		admin := tenant.Principal{Organization: organization, Level: tenant.LevelAdmin}
 		_, err := d.tenants.EditAgent(ctx, admin, agent, 0, true, true,
 			func(s catalog.AgentSpec) (catalog.AgentSpec, error) {
@@ -41,14 +42,21 @@ func (w *world) sight(ctx context.Context, d *deployment, organization, user, ag
 				return s, nil
 			})
 		return err
-	default:
-		k, plain, err := d.tenants.CreateKey(ctx, by, scope, tenant.NewKey{Name: "k", UserID: user,
-			Level: []tenant.Level{tenant.LevelRead, tenant.LevelRun}[w.work.IntN(2)], Sees: w.visibility()})
-		if err == nil {
-			p.hand(user, newText(k.Value.ID, plain))
+	case 3:
+		role := string(tenant.Manager)
+		if _, err := d.tenants.EditUser(ctx, by, scope, user, 0, tenant.UserEdit{Role: &role}); err != nil {
+			return err
 		}
-		return err
+		key.Level = tenant.LevelManage
+	default:
+		key.Level = []tenant.Level{tenant.LevelRead, tenant.LevelRun}[w.work.IntN(2)]
+		key.Sees = w.visibility()
 	}
+	k, plain, err := d.tenants.CreateKey(ctx, by, scope, key)
+	if err == nil {
+		p.hand(user, newText(k.Value.ID, plain))
+	}
+	return err
 }
 
 // sees says whether a user with a key, of a rank, sees the chats of an owner with agents: these are shared, by the
@@ -81,6 +89,27 @@ func (c *checker) owned(r record.Run) {
 	c.whose[r.ID()] = lifecycle.Whose{Agent: r.Agent, Owner: c.owners[at]}
 	if r.Whose() != c.whose[r.ID()] {
 		c.violated(22, "run %s is of %+v, and says %+v", r.ID(), c.whose[r.ID()], r.Whose())
+	}
+}
+
+// listed checks the listings by user after a commit: each run is in that of who has begun its chat, in no other, and
+// leaves it when it is removed.
+func (c *checker) listed(ops []table.Op) {
+	for _, op := range ops {
+		kind, id, _ := strings.Cut(op.Item.Part, "/")
+		switch {
+		case kind == "runs-of":
+			id = op.Item.Sort
+		case kind != "run" || op.Item.Sort != "head":
+			continue
+		}
+		var want []string
+		if r, there := c.runs[id]; there {
+			want = []string{r.Organization + "/" + c.whose[id].Owner}
+		}
+		if !slices.Equal(c.rows[id], want) {
+			c.violated(39, "run %s is listed by user in %v, and not in %v", id, c.rows[id], want)
+		}
 	}
 }
 
@@ -167,9 +196,10 @@ func (c *client) checkFile(
 			if own || len(all) == 0 && r.shared {
 				return r.allow(t, need{level: tenant.LevelRun}, at)
 			}
-			return r.allow(t, need{level: tenant.LevelAdmin}, at) || slices.ContainsFunc(all, func(of lifecycle.Whose) bool {
-				return r.allow(t, need{level: tenant.LevelRun, agents: []string{of.Agent}, owner: of.Owner}, at)
-			})
+			return r.allow(t, need{level: tenant.LevelAdmin}, at) ||
+				slices.ContainsFunc(all, func(of lifecycle.Whose) bool {
+					return r.allow(t, need{level: tenant.LevelRun, agents: []string{of.Agent}, owner: of.Owner}, at)
+				})
 		}
 	}
 	if may, certain := c.powers.always(f.Organization, began, reads(after)); certain && !may && err == nil {
