@@ -54,9 +54,6 @@ const (
 	SeesAll Visibility = "organization" // the whole organization
 )
 
-// NewVisibility is that of the chats of a new organization, unless its creation names another one.
-const NewVisibility = SeesAll
-
 // Price is what a model's tokens cost, per million, in the organization's currency.
 type Price struct {
 	Model  string  `json:"model"` // provider/name

@@ -191,7 +191,7 @@ func (t *Tenants) CreateOrganization(
 ) (record.Entity[catalog.Organization], error) {
 	now := t.host.Now()
 	o := catalog.Organization{
-		ID: t.host.NewID(), ChatVisibility: catalog.NewVisibility, ListedByUser: true, CreatedAt: now, UpdatedAt: now,
+		ID: t.host.NewID(), ChatVisibility: catalog.SeesOwn, ListedByUser: true, CreatedAt: now, UpdatedAt: now,
 	}
 	if e.Name == nil {
 		return record.Entity[catalog.Organization]{}, problem.InvalidField("body.name", "is required")

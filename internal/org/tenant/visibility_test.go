@@ -59,5 +59,5 @@ func TestNewOrganizationsAreListedByUser(t *testing.T) {
 	o, err := w.CreateOrganization(t.Context(), tenant.OrganizationEdit{Name: to("new")})
 	require.NoError(t, err)
 	assert.True(t, o.Value.ListedByUser)
-	assert.Equal(t, catalog.NewVisibility, o.Value.ChatVisibility)
+	assert.Equal(t, catalog.SeesOwn, o.Value.ChatVisibility)
 }

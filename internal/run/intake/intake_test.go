@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
@@ -60,6 +61,10 @@ func newWorld(t *testing.T) *world {
 	tenants := tenant.New(store, store.Known(), h,
 		tenant.Defaults{UserCap: 5, OrganizationCap: 5, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute}, nil)
 	first, err := tenants.Bootstrap(t.Context())
+	require.NoError(t, err)
+	shared := catalog.SeesAll
+	_, err = tenants.EditOrganization(t.Context(), tenant.Platform(), first.Organization.ID, 0,
+		tenant.OrganizationEdit{Visibility: &shared})
 	require.NoError(t, err)
 	w.who, err = tenants.Authenticate(t.Context(), first.Key)
 	require.NoError(t, err)

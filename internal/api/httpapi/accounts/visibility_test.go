@@ -157,7 +157,7 @@ func TestWhatStoresNoVisibilityShowsIt(t *testing.T) {
 func TestNewOrganizationsHaveAVisibility(t *testing.T) {
 	e := httpapitest.New(t)
 	for body, want := range map[string]string{
-		`{"name":"n"}`:                                  string(catalog.NewVisibility),
+		`{"name":"n"}`:                                  string(catalog.SeesOwn),
 		`{"name":"n","chat_visibility":"own"}`:          "own",
 		`{"name":"n","chat_visibility":"organization"}`: "organization",
 	} {
