@@ -88,6 +88,8 @@ const (
 	lifecycleRun         = "internal/core/lifecycle/run.go"
 	transitionTransition = "internal/run/transition/transition.go"
 	intakeIntake         = "internal/run/intake/intake.go"
+	intakeRuns           = "internal/run/intake/runs.go"
+	intakeDecide         = "internal/run/intake/decide.go"
 	workerAttempt        = "internal/run/worker/attempt.go"
 	workerJournal        = "internal/run/worker/journal.go"
 	workerLease          = "internal/run/worker/lease.go"
@@ -220,6 +222,24 @@ func Bugs() []Bug {
 		one("who sent a run approves it though others must", tenantAccess, `case own && !request.Rejects && a.Spec.Approval.OthersOnly():`, `case own && request.Rejects && !request.Rejects:`),
 		one("who may see a run is not asked", "internal/run/intake/access.go", "	if err := in.MaySee(ctx, p, &e.Value); err != nil {\n		return record.RunEntity{}, err\n	}\n", ""),
 		one("a stream looks at the right to it once", "internal/org/tenant/right.go", `n == r.seen && now < r.next`, `r.next > 0`),
+
+		// Chats that are their users' own.
+		one("the visibility of an agent is not asked", tenantAccess, `p.Shared && a.Spec.ChatVisibility != catalog.SeesOwn {`, `p.Shared {`).sighted(),
+		one("a chat is everybody's as soon as it is somebody's", tenantAccess, `owner != "" && owner == p.User ||`, `owner != "" ||`).sighted(),
+		one("managers see their own chats alone", tenantAccess, `p.Level.Covers(LevelManage) || p.SeesAll || owner`, `p.Level.Covers(LevelAdmin) || p.SeesAll || owner`).sighted(),
+		one("every key is for monitoring", tenantTenants, `read.Key.Sees == catalog.SeesAll`, `read.Key.Sees != catalog.SeesOwn`).sighted(),
+		one("chats are shared whatever their organization says", tenantTenants, `shares(read.Home), read.Key.Sees`, `true, read.Key.Sees`).sighted(),
+		one("a parked message takes over its chat", transitionTransition, `o.Inherit(slots, chatUser)`, `o.Inherit(slots, parked.Spec.User)`).sighted(),
+		one("a model is told the turns of a chat that its user does not see", workerHistory, `if owner := run.Owner(); owner != "" {`, `if owner := run.User; owner != "" {`).sighted(),
+		one("a key leads into a chat that its user does not see", intakeIntake, `err = r.MaySee(ctx, r.who, &posted.Run)`, `err = r.Tenants.MayReach(ctx, r.who, lifecycle.Whose{Agent: posted.Run.Agent, Owner: r.who.User})`).sighted(),
+		one("a colleague answers a question", intakeDecide, "	refusal := in.MaySee(ctx, p, &e.Value)\n", "	var refusal error\n").and(intakeDecide, "		err = in.MaySee(ctx, p, &run)\n	}\n	if err == nil {\n		err = in.mayJoin(ctx, p, chat.Value)\n", "		_ = chat\n").sighted(),
+		one("a chat that is busy takes messages of colleagues", intakeIntake, `if err := r.mayJoin(ctx, r.who, chat.Value); err != nil {`, `if err := r.mayJoin(ctx, r.who, chat.Value); err != nil && chat.Value.ActiveRun == "" {`).sighted(),
+		one("a chat is deleted by colleagues", intakeRuns, "			err = in.mayJoin(ctx, who, chat.Value)\n		}\n		if err == nil {\n			job, err", "			err = in.mayJoin(ctx, who, lifecycle.Chat{User: who.User, Agents: chat.Value.Agents})\n		}\n		if err == nil {\n			job, err").sighted(),
+		one("a file is everybody's who may use the agent that held it", tenantAccess, `refusal = t.MayReach(ctx, p, of); !isGone`, `refusal = t.MayReach(ctx, p, lifecycle.Whose{Agent: of.Agent, Owner: p.User}); !isGone`).sighted(),
+		one("a file that was held is its uploader's alone", tenantAccess, `case len(holders) > 0:`, `case len(holders) > 0 && p.Shared:`).sighted(),
+		one("a file that no run holds is everybody's", tenantAccess, `case !p.Shared && !p.Level.Covers(LevelAdmin):`, `case p.User == "":`).sighted(),
+		one("a run that was parked is in no list of its user", recordRun, "	if e.version == 0 {\n		tx.putUserRun", "	if e.version == 0 && !r.Waited {\n		tx.putUserRun").sighted(),
+		one("a run that is removed stays in the list of its user", recordRun, "	tx.deleteUserRun(r.Run)\n", "").sighted(),
 
 		// Servers of tools that are hostile.
 		one("a tool that has changed stays enabled", toolkitTools, "			d.Changed = append(d.Changed, now[i].Name)\n", "			d.Changed, now[i].Enabled = append(d.Changed, now[i].Name), was.Enabled\n"),
@@ -395,6 +415,12 @@ func (b Bug) explored() Bug {
 // flooded marks a bug that needs worlds with floods.
 func (b Bug) flooded() Bug {
 	b.Kind = "floods"
+	return b
+}
+
+// sighted marks a bug that needs worlds where it changes who sees chats.
+func (b Bug) sighted() Bug {
+	b.Kind = "sight"
 	return b
 }
 
