@@ -27,7 +27,7 @@ type clock struct {
 
 func (c *clock) Now() time.Time { return c.Host.Now().Add(c.ahead) }
 
-// What a store of each format has is listed by user once the chats of its organization are their user's own.
+// All runs of a store of each format are listed by user once the chats of its organization are their user's own.
 func TestAStoreOfEachFormatIsListedByUser(t *testing.T) {
 	files, err := filepath.Glob(stores + "*.tar.gz")
 	require.NoError(t, err)

@@ -176,8 +176,9 @@ func streamHeaders(w http.ResponseWriter, contentType, run string) {
 	}
 }
 
-// WhileAllowed calls wait with a context that ends when the principal's right ends, or that to a run if it is said
-// whose that is, or when the server stops. What ends it is no error then, unless it is the right; the other errors are wait's.
+// WhileAllowed calls wait with a context that ends when the principal's right ends, or the right to a run if of names
+// one, or when the server stops. The end of the context is not an error, unless the right has ended. Other errors are
+// those of wait.
 func (s *Server) WhileAllowed(
 	ctx context.Context, p tenant.Principal, of lifecycle.Whose, wait func(context.Context) error,
 ) error {
@@ -195,8 +196,8 @@ func (s *Server) WhileAllowed(
 	return err
 }
 
-// withRight returns a context that ends when the principal's right ends, or that to a run if it is said whose that is,
-// or when the server stops. It also ends where the right cannot be checked because of a panic, with which end then panics. The
+// withRight returns a context that ends when the principal's right ends, or the right to a run if of names one, or when
+// the server stops. It also ends where the right cannot be checked because of a panic, with which end then panics. The
 // caller must call end.
 func (s *Server) withRight(
 	ctx context.Context, p *tenant.Principal, of lifecycle.Whose,

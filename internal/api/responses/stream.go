@@ -50,7 +50,7 @@ func (s *Server) stream(p tenant.Principal, of *part, after int64) *Stream {
 	return &Stream{Server: s, who: p, part: of, after: after, top: -1, sent: int(max(after-beforeText, 0))}
 }
 
-// Whose says whose the response's run is.
+// Whose is the agent of the response's run, and its owner.
 func (s *Stream) Whose() lifecycle.Whose { return s.part.of.Whose() }
 
 // Follow sends the events of a response to emit that the reader has not seen, and the last one in any case. beat is

@@ -141,14 +141,14 @@ type Run struct {
 	Due time.Time `json:"-"`
 }
 
-// Whose says whose a run, a chat or a file is: of an agent, in the chat of a user.
+// Whose is the agent of a run, of a part of a chat, or of a holder of a file, and the user whose chat it is in.
 type Whose struct {
 	Agent string `json:"agent_id"`          // empty: of no agent
 	Owner string `json:"user_id,omitempty"` // empty: not known, which is nobody
 }
 
-// Owner is the user whose chat the run is in, whoever has sent it; empty: not known, as earlier versions noted it for
-// first turns alone.
+// Owner is the user whose chat the run is in; any user may have sent it. Empty: not known, as earlier versions stored
+// it for first turns only.
 func (r Run) Owner() string {
 	if r.ChatUser == "" && r.Turn == 1 {
 		return r.User
@@ -156,7 +156,7 @@ func (r Run) Owner() string {
 	return r.ChatUser
 }
 
-// Whose says whose the run is.
+// Whose is the agent of the run, and its owner.
 func (r Run) Whose() Whose { return Whose{Agent: r.Agent, Owner: r.Owner()} }
 
 // Lease is a worker's exclusive right to a running run, until a point in time.
@@ -283,7 +283,7 @@ type Chat struct {
 	UpdatedAt    time.Time `json:"updated_at"`
 }
 
-// Whose says whose the part of an agent in the chat is.
+// Whose is an agent that takes part in the chat, and the owner of the chat.
 func (c Chat) Whose(agent string) Whose { return Whose{Agent: agent, Owner: c.User} }
 
 // Next is the position at which the chat's next run begins.

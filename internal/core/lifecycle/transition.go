@@ -209,8 +209,8 @@ func (r *Run) count() {
 // messages. It panics if no message was parked.
 func (o Outcome) Inherit(slots Slots, user string) ChatPosition {
 	r := o.Before
-	return ChatPosition{User: user, Epoch: r.Epoch, Turn: r.Turn + 1, Previous: r.ID(), Parked: slices.Clone(o.After.Parked[1:]),
-		Slots: slots}
+	return ChatPosition{User: user, Epoch: r.Epoch, Turn: r.Turn + 1, Previous: r.ID(),
+		Parked: slices.Clone(o.After.Parked[1:]), Slots: slots}
 }
 
 // requeue queues a paused run again, with a new start deadline.

@@ -22,7 +22,7 @@ type Organization struct {
 	Ceilings Limits `json:"ceilings,omitzero"` // set by operators; 0: none
 
 	ChatVisibility Visibility `json:"chat_visibility,omitzero"` // empty: [SeesAll]
-	// ListedByUser says that all runs, chats and deliveries are in the listings by user. Earlier versions kept none.
+	// ListedByUser: all runs, chats and deliveries are in the listings by user. Earlier versions kept none.
 	ListedByUser bool `json:"listed_by_user,omitzero"`
 
 	RetentionDays int            `json:"run_retention_days,omitzero"` // 0: runs are kept
@@ -45,7 +45,7 @@ type Organization struct {
 // Placed implements [record.Resourceful].
 func (o Organization) Placed() (string, string, string) { return "organization", o.ID, o.ID }
 
-// Visibility says who sees chats, with their runs and files, of those who may reach their agents.
+// Visibility is who sees chats, with their runs and files, of the users that may reach their agents.
 type Visibility string
 
 // The visibilities.

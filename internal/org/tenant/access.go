@@ -126,7 +126,7 @@ func mayReach(ctx context.Context, s record.Reader, p Principal, all ...lifecycl
 
 // ListsOwn reports whether a list for the principal is read by what is the user's own, as no chats of others are seen:
 // none with the agent, if one is named. Where earlier versions have left an organization without listings by user, it
-// is false, and [Tenants.MayReach] says what is shown. The only errors are failures of the store.
+// is false, and [Tenants.MayReach] decides about each row. The only errors are failures of the store.
 func (t *Tenants) ListsOwn(ctx context.Context, p Principal, agent string) (bool, error) {
 	var a catalog.Agent
 	if agent != "" {
@@ -167,8 +167,8 @@ func (t *Tenants) MayReadFile(ctx context.Context, p Principal, f record.File) e
 	return refusal
 }
 
-// Reachable returns a function that says whether the principal may reach what is of an agent and an owner (see
-// [Tenants.MayReach]). Each answer is remembered. The function returns only errors that are no refusals, such as a
+// Reachable returns a function that reports whether the principal may reach what is of an agent and an owner (see
+// [Tenants.MayReach]). Each answer is remembered. The function returns only errors other than refusals, such as a
 // problem of kind Unavailable.
 func (t *Tenants) Reachable(ctx context.Context, p Principal) func(lifecycle.Whose) (bool, error) {
 	known := map[lifecycle.Whose]bool{}
@@ -205,8 +205,9 @@ func (t *Tenants) SenderMayReach(
 }
 
 // Sender is the principal that sent a run, which is asked what it may reach, not what it may spend: of its organization
-// it has the ID alone, and whether chats are shared. It is without groups when the user no longer exists, without a level when the key
-// no longer exists. Of an operator who acted in the organization it is what [Tenants.ActIn] says, as long as it is one.
+// it has the ID alone, and whether chats are shared. It is without groups when the user no longer exists, without a
+// level when the key no longer exists. Of an operator who acted in the organization it is what [Tenants.ActIn] says, as
+// long as it is one.
 func (t *Tenants) Sender(ctx context.Context, organization, user, key string) (Principal, error) {
 	scope := record.Of(organization)
 	p := Principal{Organization: organization}

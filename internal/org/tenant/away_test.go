@@ -39,7 +39,10 @@ func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 		},
 		"still": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
 			agent := w.agent(func(*catalog.AgentSpec) {})
-			return func(ctx context.Context) error { _, err := w.Still(ctx, p, lifecycle.Whose{Agent: agent}); return err }
+			return func(ctx context.Context) error {
+				_, err := w.Still(ctx, p, lifecycle.Whose{Agent: agent})
+				return err
+			}
 		},
 		"caps": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
 			return func(ctx context.Context) error { _, _, err := w.Caps(ctx, w.name, p.User); return err }

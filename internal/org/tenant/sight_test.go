@@ -13,8 +13,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Who sees a chat: its user, managers, keys for monitoring, and, where both the organization and the agent share chats,
-// everybody. A chat whose user is not known is nobody's, also for a principal without a user.
+// A chat is seen by its user, managers, keys for monitoring, and by everybody where both the organization and the agent
+// share chats. A chat whose user is not known is nobody's, also for a principal without a user.
 func TestWhoSeesAChat(t *testing.T) {
 	w := newWorld(t)
 	open := w.agent(func(*catalog.AgentSpec) {})

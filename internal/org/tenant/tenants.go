@@ -183,9 +183,9 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // Still returns nil while a principal's right to read a run lasts: the key and its text, their owner, the
-// run token's own time, for who acts in another organization the level and that organization, the access to the agent.
-// and to see the chat. Without an agent it is the right to be answered at all. ends is when the right expires by itself; zero: never. It
-// reads strongly.
+// run token's own time, for who acts in another organization the level and that organization, the access to the agent
+// and to the chat. Without an agent it is the right to be answered at all. ends is when the right expires by itself;
+// zero: never. It reads strongly.
 //
 // It returns a problem of kind Unauthenticated (invalid_api_key), or what [Tenants.MayReach] returns.
 func (t *Tenants) Still(ctx context.Context, p Principal, of lifecycle.Whose) (ends time.Time, err error) {

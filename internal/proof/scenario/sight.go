@@ -35,7 +35,7 @@ func (x *Actor) private() private {
 	return p
 }
 
-// share says who sees the chats of the actor's organization.
+// share sets who sees the chats of the actor's organization.
 func (x *Actor) share(visibility string) {
 	x.Helper()
 	x.patch("/organization", object{"chat_visibility": visibility}).is(200)
@@ -63,7 +63,7 @@ func (p private) protocols(who *Actor) {
 		return object{"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 	}
 	task := object{"id": p.asks, "taskId": p.asks}
-	say := func(to object) object {
+	send := func(to object) object {
 		to["messageId"], to["role"], to["parts"] = "m", "ROLE_USER", []object{{"text": "x"}}
 		return call("SendMessage", object{"message": to})
 	}
@@ -73,8 +73,8 @@ func (p private) protocols(who *Actor) {
 		"its stream": who.post("/a2a/"+p.agent, call("SubscribeToTask", task), "A2A-Version", "1.0"),
 		"its pushes": who.post("/a2a/"+p.agent, call("ListTaskPushNotificationConfigs", task), "A2A-Version",
 			"1.0"),
-		"its answer":     who.post("/a2a/"+p.agent, say(object{"taskId": p.asks}), "A2A-Version", "1.0"),
-		"its context":    who.post("/a2a/"+p.agent, say(object{"contextId": p.chat}), "A2A-Version", "1.0"),
+		"its answer":     who.post("/a2a/"+p.agent, send(object{"taskId": p.asks}), "A2A-Version", "1.0"),
+		"its context":    who.post("/a2a/"+p.agent, send(object{"contextId": p.chat}), "A2A-Version", "1.0"),
 		"thread":         who.post("/agui/"+p.agent, who.frontEnd(p.agent, p.chat).says("u", "x").body("r")),
 		"response":       who.respond("x", "model", p.agent, "previous_response_id", "resp_"+p.ended),
 		"conversation":   who.respond("x", "model", p.agent, "conversation", p.chat),
@@ -101,10 +101,10 @@ func (p private) protocols(who *Actor) {
 		"cancel_run": {"run_id": p.asks},
 		"resume_run": {"run_id": p.asks, "decisions": p.answer()["decisions"]},
 	} {
-		told, err := session.CallTool(p.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments})
+		answered, err := session.CallTool(p.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments})
 		if err == nil {
-			assert.True(p, told.IsError, name)
-			assert.NotContains(p, jsonOf(told), secretWord, name)
+			assert.True(p, answered.IsError, name)
+			assert.NotContains(p, jsonOf(answered), secretWord, name)
 		}
 	}
 	assert.NoError(p, session.Close())
@@ -130,7 +130,7 @@ func (p private) open(who *Actor) {
 	}
 }
 
-// Who sees a chat where organizations, or agents, keep chats to their users.
+// Stories of readers of chats where organizations, or agents, keep chats to their users.
 func sightScenarios() []Story {
 	return append([]Story{
 		{Name: "sight/a colleague finds every door of a chat closed", Run: func(x *Actor) {
@@ -214,7 +214,7 @@ func sightScenarios() []Story {
 			p.colleague.chat("agent_id", p.agent, "message", "x", "chat_id", "open").problem(403,
 				"insufficient_permission")
 			p.colleague.chat("message", "x", "chat_id", "open").is(200)
-			// what the head says counts, published or not
+			// the head counts, published or not
 			x.patch("/agents/"+p.agent, object{"chat_visibility": "organization"}).is(200)
 			x.eventually("the right", func() bool { return p.colleague.get("/runs/"+p.ended).status == 200 })
 			p.open(p.colleague)

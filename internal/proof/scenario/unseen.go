@@ -51,13 +51,14 @@ func (m *matrix) unseen(r right) []cell {
 	return list
 }
 
-// unlisted checks that no list which a member reads has what is of the chats of others. It returns how many were asked.
-func (m *matrix) unlisted(t *testing.T) (asked int) {
+// unlisted checks that no list which a member reads has what is of the chats of others. It returns the number of
+// requests.
+func (m *matrix) unlisted(t *testing.T) (requests int) {
 	for _, route := range slices.Sorted(maps.Keys(rights)) {
 		if r := rights[route]; r.object != "" || r.level != "read" || !strings.HasPrefix(route, "GET ") {
 			continue
 		}
-		asked++
+		requests++
 		a := m.home.with(m.keys["of a member"]).ask(route, rights[route], thing{})
 		assert.Equal(t, 200, a.status, "%s: %s", route, a.raw)
 		for _, kind := range append([]string{"held file"}, ofChats...) {
@@ -66,8 +67,8 @@ func (m *matrix) unlisted(t *testing.T) (asked int) {
 			}
 		}
 	}
-	return asked
+	return requests
 }
 
-// sends are the endpoints that are for the user of their object alone, whatever another's level is.
+// sends are the endpoints that are for the user of their object alone, also where others have a higher level.
 var sends = map[string]bool{"PUT /files/{id}/content": true}

@@ -96,7 +96,8 @@ func newChecker(w *world) *checker {
 		filers: map[[2]string]bool{}, needed: map[string][]string{}, shared: map[table.Key]shared{},
 		made:     map[string]string{},
 		messages: map[string]string{}, owners: map[string]string{}, whose: map[string]lifecycle.Whose{},
-		heldBy: map[string]map[string]bool{}, rows: map[string][]string{}, cuts: map[string]*cuts{}, works: map[string]works{},
+		heldBy: map[string]map[string]bool{}, rows: map[string][]string{}, cuts: map[string]*cuts{},
+		works: map[string]works{},
 	}
 }
 

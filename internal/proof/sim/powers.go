@@ -127,7 +127,7 @@ func (r rights) allow(t text, n need, at time.Time) bool {
 	return rank >= ranks[string(n.level)] && r.lets(u, k, rank, n)
 }
 
-// lets says whether a user with a key, of a rank, has what a request requires beside its level.
+// lets reports whether a user with a key, of a rank, has what a request requires beside its level.
 func (r rights) lets(u catalog.User, k catalog.APIKey, rank int, n need) bool {
 	in := func(groups []string) bool {
 		return len(groups) == 0 || rank >= ranks["admin"] ||
@@ -175,7 +175,7 @@ func (p *powers) certain(organization string, t text, n need, since time.Time) (
 	return p.always(organization, since, func(r rights, at time.Time) bool { return r.allow(t, n, at) })
 }
 
-// always says whether something was so, or was not, all the time since an instant; see [powers.certain].
+// always reports whether something was so, or was not, all the time since an instant; see [powers.certain].
 func (p *powers) always(
 	organization string, since time.Time, is func(r rights, at time.Time) bool,
 ) (so, certain bool) {

@@ -59,7 +59,7 @@ func (w *world) sight(ctx context.Context, d *deployment, organization, user, ag
 	return err
 }
 
-// sees says whether a user with a key, of a rank, sees the chats of an owner with agents: these are shared, by the
+// sees reports whether a user with a key, of a rank, sees the chats of an owner with agents: these are shared, by the
 // organization and by each of the agents, or the user owns them, manages, or has a key that sees all.
 func (r rights) sees(u catalog.User, k catalog.APIKey, rank int, n need) bool {
 	if n.owner == "" || n.owner == u.ID || rank >= ranks["manager"] || k.Sees == catalog.SeesAll {
@@ -76,13 +76,13 @@ func (r rights) sees(u catalog.User, k catalog.APIKey, rank int, n need) bool {
 const nobody = "nobody"
 
 // place names a chat as long as it is not deleted.
-func place(organization, chat string, epoch int) string {
+func epochOf(organization, chat string, epoch int) string {
 	return fmt.Sprint(organization, "/", chat, "/", epoch)
 }
 
-// owned notes whose a new run is: of the user who has begun its chat. So the run must say, too.
+// owned notes whose a new run is: of the user who has begun its chat. The run must have the same owner.
 func (c *checker) owned(r record.Run) {
-	at := place(r.Organization, r.Chat, r.Epoch)
+	at := epochOf(r.Organization, r.Chat, r.Epoch)
 	if r.Turn == 1 {
 		c.owners[at] = r.User
 	}
@@ -119,16 +119,16 @@ type chatNow struct {
 	begun int
 }
 
-// chat says whose a chat is now.
+// chat is the owner of a chat now.
 func (c *checker) chat(organization, id string) chatNow {
 	now := chatNow{begun: len(c.owners)}
 	if e, err := c.store().Chat(context.Background(), record.Of(organization), id); err == nil {
-		now.owner = c.owners[place(organization, id, e.Value.Epoch)]
+		now.owner = c.owners[epochOf(organization, id, e.Value.Epoch)]
 	}
 	return now
 }
 
-// still is the user whose chat it was, if nobody can have begun it anew since.
+// still is the user whose chat it was, if nobody can have begun it again since.
 func (c *checker) still(was chatNow) (owner string, known bool) {
 	return was.owner, len(c.owners) == was.begun
 }
@@ -212,8 +212,8 @@ func (c *client) checkFile(
 	}
 }
 
-// told checks that a run's sender may see the earlier turn that the model is shown.
-func (c *checker) told(run record.Run, turn string) {
+// checkShown checks that a run's sender may see the earlier turn that the model is shown.
+func (c *checker) checkShown(run record.Run, turn string) {
 	p, of := c.world.powers, c.whose[turn]
 	if p == nil {
 		return

@@ -72,10 +72,11 @@ func (c *checker) before(run record.Run) (turns []past) {
 		if err != nil {
 			continue // it is being removed
 		}
-		one := past{run: r.ID(), words: in.Message, answered: r.Status == lifecycle.Completed, end: map[lifecycle.Status]string{
+		one := past{run: r.ID(), words: in.Message, answered: r.Status == lifecycle.Completed}
+		one.end = map[lifecycle.Status]string{
 			lifecycle.Completed: "[This turn ended", lifecycle.Failed: "[This turn failed",
 			lifecycle.TimedOut: "[This turn ran out of time", lifecycle.Cancelled: "[This turn was cancelled",
-		}[r.Status]}
+		}[r.Status]
 		for i, f := range in.Files {
 			one.words += map[bool]string{true: "\n\n[Attached, and not shown again: ", false: ", "}[i == 0] + f.Name
 		}
@@ -128,7 +129,7 @@ func (c *checker) history(run record.Run, shown []model.Message, whole bool) {
 			continue
 		}
 		missing(at)
-		c.told(run, turns[at].run)
+		c.checkShown(run, turns[at].run)
 		next = at + 1
 		end := ""
 		for _, m := range shown[i+1:] {

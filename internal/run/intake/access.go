@@ -8,7 +8,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Access to existing runs and chats. All endpoints go through here. What an agent that names groups did is for these
+// Access to existing runs and chats. All endpoints go through here. Runs of an agent that names groups are for these
 // groups alone. A chat that is its user's own is for the user and for managers.
 
 // owned notes the owner of a run of an earlier version, by its chat. It stays unknown where the chat was deleted since.
@@ -34,7 +34,8 @@ func (in *Intake) MaySee(ctx context.Context, p tenant.Principal, r *record.Run)
 	return err
 }
 
-// Sees returns a function that says whether a client sees a run of a list. The only errors are failures of the store.
+// Sees returns a function that reports whether a client sees a run of a list. The only errors are failures of the
+// store.
 func (in *Intake) Sees(ctx context.Context, p tenant.Principal) func(record.Run) (bool, error) {
 	reachable := in.Tenants.Reachable(ctx, p)
 	return func(r record.Run) (bool, error) {
@@ -129,8 +130,9 @@ func (in *Intake) Seen(
 	return c, may, nil
 }
 
-// mayJoin returns nil when a client may write into a chat, or delete it: it must reach every agent that took part,
-// because the next one is told what they said, and see the chat. Otherwise it returns a problem of kind Forbidden or NotFound.
+// mayJoin returns nil when a client may write into a chat, or delete it: it must see the chat, and reach every agent
+// that took part, because the next one is shown their answers. Otherwise it returns a problem of kind Forbidden or
+// NotFound.
 func (in *Intake) mayJoin(ctx context.Context, p tenant.Principal, c lifecycle.Chat) error {
 	if p.Level.Covers(tenant.LevelAdmin) {
 		return nil

@@ -18,7 +18,7 @@ func (r *request) hold(ctx context.Context, tx *record.Tx, agent, run string) er
 	return reference(ctx, tx, r.who.Organization, of, run, r.message.Files)
 }
 
-// reference adds the writes by which a run holds files; of says whose the run is. The error is that of [NoFile].
+// reference adds the writes by which a run holds files; of is [record.Run.Whose]. The error is that of [NoFile].
 func reference(
 	ctx context.Context, tx *record.Tx, organization string, of lifecycle.Whose, run string, files []record.FileRef,
 ) error {

@@ -200,7 +200,7 @@ func (r *request) decide(ctx context.Context) (Posted, error) {
 	chat, err := r.chat(ctx)
 	if err == nil {
 		r.owner = chat.Value.User
-		if err := r.mayJoin(ctx, r.who, chat.Value); err != nil { // before anything else is told
+		if err := r.mayJoin(ctx, r.who, chat.Value); err != nil { // before any other refusal
 			return r.refused(ctx, err)
 		}
 	}

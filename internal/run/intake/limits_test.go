@@ -201,7 +201,7 @@ func TestARetryWithAnotherDigestIsMarked(t *testing.T) {
 }
 
 // A retry to a chat that its sender does not see any more is refused, and nothing of the earlier request is returned.
-func TestARetryToAChatOutOfSightTellsNothing(t *testing.T) {
+func TestARetryToAChatOutOfSightReturnsNothing(t *testing.T) {
 	w := newWorld(t)
 	colleague := w.who
 	colleague.User, colleague.Level, colleague.Shared = "colleague", tenant.LevelRun, true

@@ -19,7 +19,7 @@ func (r *Remover) listByUser(ctx context.Context, j *record.Job) (time.Duration,
 		return inPhases(after,
 			phase{"", func(after string) (string, error) { return r.listRuns(ctx, scope, after) }},
 			phase{"chats:", func(after string) (string, error) { return r.listChats(ctx, scope, after) }},
-			// after the runs, which then say in whose chats they are
+			// after the runs, which then have their owners
 			phase{"deliveries:", func(after string) (string, error) { return r.listDeliveries(ctx, scope, after) }})
 	})
 	switch {
@@ -64,7 +64,7 @@ func (r *Remover) listRuns(ctx context.Context, scope record.Scope, after string
 	})
 }
 
-// listChats writes a page of chats. Whoever has changed one meanwhile has listed it.
+// listChats writes a page of chats. A chat that is changed meanwhile is listed by that change.
 func (r *Remover) listChats(ctx context.Context, scope record.Scope, after string) (next string, err error) {
 	page, err := r.Store.Chats(ctx, scope, after, pageSize)
 	return walk(page, err, func(e record.ChatEntity) error {

@@ -79,9 +79,9 @@ func (o *office) isListed(organization string) bool {
 	return e.Value.ListedByUser
 }
 
-// What earlier versions stored is listed by user when its organization makes chats their user's own, or by the daily
-// job: the runs with those that others have sent, the chats and the deliveries. It is done again after an hour, for
-// what an earlier version has written meanwhile.
+// Runs, chats and deliveries of earlier versions are listed by user when their organization makes chats their user's
+// own, or by the daily job: the runs with those that others have sent, the chats and the deliveries. It is done again
+// after an hour, for rows that an earlier version has written meanwhile.
 func TestWhatEarlierVersionsStoredIsListedByUser(t *testing.T) {
 	for name, begin := range map[string]func(e *estate){
 		"chats become their user's own": func(e *estate) {

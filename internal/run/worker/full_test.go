@@ -40,7 +40,8 @@ func TestAnEndNeedsNoRoom(t *testing.T) {
 							minute := 60
 							spec.Limits.MaxActiveSeconds = &minute
 						})
-						run := s.send(intake.Message{Text: "hello", CallbackURL: callback, Metadata: metadata}).Run.RunID
+						message := intake.Message{Text: "hello", CallbackURL: callback, Metadata: metadata}
+						run := s.send(message).Run.RunID
 						s.bring(run, c.from, strings.Repeat("x", length))
 						s.room.Store(0)
 						s.rows.Store(0)
@@ -99,7 +100,9 @@ func ends() map[string]end {
 			s.cancel(run)
 			return model.Reply{Text: strings.Repeat("more ", 10_000), Finish: "stop"}, nil
 		}), lifecycle.Cancelled},
-		"a worker, as its program fails": {"released", works(func(context.Context, *stage, string) (model.Reply, error) {
+		"a worker, as its program fails": {"released", works(func(
+			context.Context, *stage, string,
+		) (model.Reply, error) {
 			panic("oops")
 		}), lifecycle.Failed},
 		"a request, of a paused run":   {"paused", (*stage).cancel, lifecycle.Cancelled},

@@ -100,6 +100,9 @@ func (w *Worker) ownerOf(ctx context.Context, run record.Run) (string, error) {
 		return owner, nil
 	}
 	chat, _, err := w.Store.ChatOf(ctx, run.RunSpec)
+	if chat.Value.Epoch != run.Epoch {
+		return "", err // another chat has the id by now
+	}
 	return chat.Value.User, err
 }
 

@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// The agent's published version when the pause begins says who may approve; after a concurrent edit or
+// The agent's published version when the pause begins decides who may approve; after a concurrent edit or
 // publication, the pause is written again.
 func TestPauseRecordsTheAgentVersionOfThatMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

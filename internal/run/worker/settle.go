@@ -95,7 +95,7 @@ func (s *settler) settle(ctx context.Context, r agent.Result) error {
 }
 
 // pause commits a pause. If one of its interrupts is an approval, the pause records the published version of the
-// agent, which says who may approve. It is committed only while the agent is unchanged: a concurrent edit or
+// agent, which decides who may approve. It is committed only while the agent is unchanged: a concurrent edit or
 // publication does not decide who may.
 func (s *settler) pause(ctx context.Context, r agent.Result) error {
 	approval := slices.ContainsFunc(r.Interrupts,

@@ -303,7 +303,8 @@ func (s *stage) result(run string) view.Result {
 
 // request is the context of a client's request.
 func (s *stage) request() context.Context {
-	return record.By(s.Context(), record.Author{Organization: s.who.Organization, UserID: s.who.User, Operation: "doIt"})
+	return record.By(s.Context(),
+		record.Author{Organization: s.who.Organization, UserID: s.who.User, Operation: "doIt"})
 }
 
 // post sends a message and returns its run's id.

@@ -8,9 +8,9 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Listings by user say what is in the chats of a user, the owner, whoever has sent it. Chats and deliveries are listed
-// in an index. The indexes of a run's head are taken, so a run has a row of its own: it is written with the head and
-// deleted with the head. Earlier versions wrote none of these: the job [ListByUser] adds them.
+// Listings by user have the runs, chats and deliveries of a user, the owner of the chats; any user may have sent them.
+// Chats and deliveries are listed in an index. The indexes of a run's head are taken, so a run has a row of its own: it
+// is written with the head and deleted with the head. Earlier versions wrote none of these: the job [ListByUser] adds them.
 
 func runsOfUser(organization, user string) string  { return "runs-of/" + organization + "/" + user }
 func chatsOfUser(organization, user string) string { return "chats-of/" + organization + "/" + user }
@@ -115,7 +115,7 @@ func guestSlot(r lifecycle.Run) string {
 }
 
 // ActiveRunsOfUser lists the ids of the active runs that a user has sent, or that are in the user's chats, in order.
-// Paused runs are active. The heads of the runs say in whose chats they are.
+// Paused runs are active. The heads of the runs name the owner.
 func (s *Store) ActiveRunsOfUser(ctx context.Context, scope Scope, user string) ([]string, error) {
 	slots := UserSlots(scope.organization, user)
 	// A run that begins to wait or goes on meanwhile changes its slot. So the slots of those that wait are read twice.

@@ -27,8 +27,8 @@ func idsOfRuns(page record.Page[record.RunEntity]) (ids []string) {
 	return ids
 }
 
-// The runs of a user are those in the user's chats, whoever has sent them: newest first, each once, in pages. Those
-// that are removed, links among them, are in none.
+// The runs of a user are those in the user's chats, also if others have sent them: newest first, each once, in pages.
+// Those that are removed, links among them, are in none.
 func TestRunsOfAUserAreThoseInTheirChats(t *testing.T) {
 	w := runBlank(t)
 	var want []string
@@ -219,11 +219,11 @@ func TestActiveRunsOfAUser(t *testing.T) {
 	ended, next := run("3", "manager", "u", lifecycle.Completed, ""), run("4", "manager", "u", lifecycle.Queued, "2")
 	move(waits, next) // a message that was parked
 	assert.Equal(t, []string{"1", "2", "4"}, ids("u"))
-	buried := next
-	buried.Deleted, buried.Slots = true, lifecycle.Slots{}
-	move(next, buried)
+	removed := next
+	removed.Deleted, removed.Slots = true, lifecycle.Slots{}
+	move(next, removed)
 	assert.Equal(t, []string{"1", "2"}, ids("u"))
-	move(buried, ended)
+	move(removed, ended)
 	move(sent, run("2", "u", "another", lifecycle.Failed, ""))
 	move(mine, run("1", "u", "u", lifecycle.Failed, ""))
 	assert.Empty(t, w.places())

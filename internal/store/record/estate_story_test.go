@@ -479,7 +479,8 @@ func TestUnstorableJSONIsRefusedByEveryWrite(t *testing.T) {
 		"a hold by an agent": func() ([]table.Op, error) {
 			return opsOf(e.Store, "m",
 				func(tx *record.Tx) {
-					tx.Hold(ctx, e.organization, lifecycle.Whose{Agent: bad}, e.run, []record.FileRef{{FileID: e.plain}})
+					of := lifecycle.Whose{Agent: bad}
+					tx.Hold(ctx, e.organization, of, e.run, []record.FileRef{{FileID: e.plain}})
 				})
 		},
 		"an edit of a file": func() ([]table.Op, error) {

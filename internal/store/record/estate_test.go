@@ -168,7 +168,8 @@ func (e *estate) hold(ctx context.Context, run string, files ...string) error {
 		refs = append(refs, record.FileRef{FileID: id})
 	}
 	move := e.NewID()
-	return committed(ctx, e.Store, move, func(tx *record.Tx) { tx.Hold(ctx, e.organization, lifecycle.Whose{Agent: e.agent}, run, refs) })
+	of := lifecycle.Whose{Agent: e.agent}
+	return committed(ctx, e.Store, move, func(tx *record.Tx) { tx.Hold(ctx, e.organization, of, run, refs) })
 }
 
 // file returns the description of a file, also of one that is being deleted.

@@ -35,7 +35,7 @@ type File struct {
 	Removed      bool      `json:"removed,omitzero"`    // it cannot be read any more; its bytes are being deleted
 	OpenUntil    time.Time `json:"open_until,omitzero"` // when the presigned address for the bytes expires
 	Agents       []string  `json:"agents,omitzero"`     // whose runs have held it, at most maxFileAgents; none: unknown
-	// Held says whose the runs were, at most maxFileAgents; none: unknown, then read [File.Holders].
+	// Held has an entry for each agent and owner of these runs, at most maxFileAgents. Read [File.Holders].
 	Held      []lifecycle.Whose `json:"held,omitzero"`
 	Made      bool              `json:"made,omitzero"`     // by a tool of a run
 	Document  bool              `json:"document,omitzero"` // it is for a knowledge base, and may be larger
@@ -213,8 +213,8 @@ func (e *NoFile) Error() string { return "file " + e.ID + " does not exist" }
 // maxFileAgents bounds how many agents a file names.
 const maxFileAgents = 64
 
-// Holders says whose the runs were that have held the file. Earlier versions noted the agents alone: most files were
-// held in chats of their uploader.
+// Holders are the agents and owners of the runs that have held the file. Earlier versions stored the agents only: most
+// files were held in chats of their uploader.
 func (f File) Holders() []lifecycle.Whose {
 	all := slices.Clone(f.Held)
 	for _, agent := range f.Agents {
@@ -236,8 +236,8 @@ func (f File) with(of lifecycle.Whose) File {
 	return f
 }
 
-// Hold makes a run, or the parked message that will be one, hold files. of says whose the run is; those that it holds already are
-// skipped. The unit of work fails with [NoFile] when one does not exist.
+// Hold makes a run, or the parked message that will be one, hold files; of is its [lifecycle.Run.Whose]. Files that it
+// holds already are skipped. The unit of work fails with [NoFile] when one does not exist.
 func (tx *Tx) Hold(ctx context.Context, organization string, of lifecycle.Whose, run string, files []FileRef) {
 	if tx.err != nil {
 		return

@@ -262,7 +262,8 @@ func TestMissingFileCannotBeHeld(t *testing.T) {
 	})
 	for _, id := range []string{"nothing", "hers", e.plain, e.empty} {
 		ops, err := opsOf(e.Store, "m", func(tx *record.Tx) {
-			tx.Hold(ctx, e.organization, lifecycle.Whose{Agent: e.agent}, "run", []record.FileRef{{FileID: e.held}, {FileID: id}})
+			of := lifecycle.Whose{Agent: e.agent}
+			tx.Hold(ctx, e.organization, of, "run", []record.FileRef{{FileID: e.held}, {FileID: id}})
 		})
 		var no *record.NoFile
 		require.ErrorAs(t, err, &no)
@@ -283,7 +284,8 @@ func TestHoldCountsOnceAndNotesTheAgent(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	hold := func(agent, run, file string) record.File {
 		require.NoError(t, committed(ctx, e.Store, run+agent, func(tx *record.Tx) {
-			tx.Hold(ctx, e.organization, lifecycle.Whose{Agent: agent}, run, []record.FileRef{{FileID: file}, {FileID: file}})
+			of := lifecycle.Whose{Agent: agent}
+			tx.Hold(ctx, e.organization, of, run, []record.FileRef{{FileID: file}, {FileID: file}})
 		}))
 		return e.file(file)
 	}
@@ -308,7 +310,9 @@ func TestHoldCountsOnceAndNotesTheAgent(t *testing.T) {
 	}{
 		"of before agents were noted":  {record.File{Holds: 1}, record.File{Holds: 2}},
 		"of before holds were counted": {record.File{}, record.File{Holds: 2}},
-		"that was kept for a day":      {record.File{Due: e.now}, record.File{Holds: 1, Agents: []string{"a"}, Held: a}},
+		"that was kept for a day": {
+			record.File{Due: e.now}, record.File{Holds: 1, Agents: []string{"a"}, Held: a},
+		},
 		"of one agent": {
 			record.File{Holds: 1, Agents: []string{"z"}}, record.File{Holds: 2, Agents: []string{"z", "a"}, Held: a},
 		},

@@ -55,14 +55,14 @@ func TestDeletedAgentKeepsItsVersions(t *testing.T) {
 		assert.Equal(t, []int{4, 3, 2, 1}, got, "in pages of %d", limit)
 	}
 
-	type look = func(context.Context, record.Reader, record.Scope, string) (catalog.Agent, error)
-	for _, look := range []look{record.LastVersion[catalog.Agent], catalog.Standing} {
-		last, err := look(ctx, e.Store, e.scope(), a.ID)
+	type reads = func(context.Context, record.Reader, record.Scope, string) (catalog.Agent, error)
+	for _, reads := range []reads{record.LastVersion[catalog.Agent], catalog.Standing} {
+		last, err := reads(ctx, e.Store, e.scope(), a.ID)
 		require.NoError(t, err)
 		assert.Equal(t, a, last, "it is gone, and stood so")
-		_, err = look(ctx, e.Store, record.Of("another"), a.ID)
+		_, err = reads(ctx, e.Store, record.Of("another"), a.ID)
 		assert.True(t, problem.Is(err, "outside_organization"), "%v", err)
-		_, err = look(ctx, e.Store, e.scope(), "nothing")
+		_, err = reads(ctx, e.Store, e.scope(), "nothing")
 		assert.True(t, problem.Is(err, "not_found"), "%v", err)
 	}
 	_, err = catalog.Standing(ctx, e.Store, record.Of("another"), e.agent)
