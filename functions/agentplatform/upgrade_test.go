@@ -200,7 +200,7 @@ func knowledge(o old) {
 
 const document = "The word is swordfish, and the lamp is of brass."
 
-// write writes a store of this version: a finished chat, with an idempotency key, a paused one, with a parked message,
+// write writes a store of this version: a finished chat of two turns, with an idempotency key, a paused one, with a parked message,
 // both under a budget of tokens, and a knowledge base with a document.
 func write(t *testing.T) {
 	dir := t.TempDir()
@@ -209,6 +209,7 @@ func write(t *testing.T) {
 	o.ask(http.MethodPatch, "/agents/"+agent, "application/json",
 		`{"budget":{"period":"month","max_tokens":1000000}}`, 200)
 	o.chat(200, "agent_id", agent, "message", "hello", "chat_id", "done", "idempotency_key", "once")
+	o.chat(200, "agent_id", agent, "message", "and again", "chat_id", "done")
 	run := o.chat(202, "agent_id", agent, "message", "/ask Which?", "chat_id", "paused")["run_id"].(string)
 	o.send("/runs/"+run+"/followups", map[string]any{"message": "next"}, 202)
 	o.send("/groups", map[string]any{"name": "g", "budget": map[string]any{"period": "month", "max_runs": 1000}}, 201)
