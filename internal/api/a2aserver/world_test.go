@@ -109,6 +109,10 @@ func newWorld(t *testing.T) *world {
 	}, nil)
 	first, err := tenants.Bootstrap(t.Context())
 	require.NoError(t, err)
+	visibility := catalog.SeesAll
+	_, err = tenants.EditOrganization(t.Context(), tenant.Platform(), first.Organization.ID, 0,
+		tenant.OrganizationEdit{Visibility: &visibility})
+	require.NoError(t, err)
 	w.who, err = tenants.Authenticate(t.Context(), first.Key)
 	require.NoError(t, err)
 	w.agent = first.Agent.ID

@@ -13,6 +13,7 @@ import (
 	"agentplatform/events"
 	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/run/files"
@@ -44,6 +45,10 @@ func newWorld(t *testing.T) *world {
 		UserCap: 99, OrganizationCap: 99, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute,
 	}, nil)
 	first, err := tenants.Bootstrap(t.Context())
+	require.NoError(t, err)
+	visibility := catalog.SeesAll
+	_, err = tenants.EditOrganization(t.Context(), tenant.Platform(), first.Organization.ID, 0,
+		tenant.OrganizationEdit{Visibility: &visibility})
 	require.NoError(t, err)
 	who, err := tenants.Authenticate(t.Context(), first.Key)
 	require.NoError(t, err)

@@ -79,9 +79,9 @@ func must[T any](e *estate) func(T, error) T {
 
 func (e *estate) household(name string) *household {
 	ctx := e.Context()
-	h := &household{}
+	h, visibility := &household{}, catalog.SeesAll
 	o := must[record.Entity[catalog.Organization]](e)(e.tenants.CreateOrganization(ctx,
-		tenant.OrganizationEdit{Name: &name}))
+		tenant.OrganizationEdit{Name: &name, Visibility: &visibility}))
 	h.organization = o.Value.ID
 	h.group = must[record.Entity[catalog.Group]](e)(e.tenants.CreateGroup(ctx, h.organization,
 		tenant.GroupEdit{Name: &name})).Value.ID

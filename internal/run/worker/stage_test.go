@@ -197,6 +197,10 @@ func newStage(t *testing.T, notifier func(host.Host) stream.Notifier) *stage {
 	}, nil)
 	first, err := tenants.Bootstrap(t.Context())
 	require.NoError(t, err)
+	visibility := catalog.SeesAll
+	_, err = tenants.EditOrganization(t.Context(), tenant.Platform(), first.Organization.ID, 0,
+		tenant.OrganizationEdit{Visibility: &visibility})
+	require.NoError(t, err)
 	s.who, err = tenants.Authenticate(t.Context(), first.Key)
 	require.NoError(t, err)
 	spec := tenants.DefaultSpec(s.who.Organization)

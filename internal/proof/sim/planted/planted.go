@@ -310,8 +310,7 @@ func Bugs() []Bug {
 		one("a start deadline does not run", transitionTransition, "		if held {\n", "		if held || true {\n"),
 
 		// Parked messages.
-		one("parked messages are forgotten at a promotion", lifecycleTransition, `Parked: slices.Clone(o.After.Parked[1:]),
-		Slots: slots}`, `Slots: slots}`),
+		one("parked messages are forgotten at a promotion", lifecycleTransition, `Parked: slices.Clone(o.After.Parked[1:]), Slots: slots}`, `Slots: slots}`),
 		one("parked messages change their order", lifecycleTransition, "	r := o.Before\n	return ChatPosition{", "	r := o.Before\n	slices.Reverse(o.After.Parked[1:])\n	return ChatPosition{"),
 		one("a sixth message is parked", lifecycleEvent, `if len(o.After.Parked) >= MaxParked {`, `if len(o.After.Parked) > MaxParked {`),
 		one("a cancelled run promotes nobody", lifecycleTransition, `if len(r.Parked) > 0 {`, `if len(r.Parked) > 0 && r.Status != Cancelled {`),
