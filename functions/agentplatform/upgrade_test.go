@@ -200,8 +200,8 @@ func knowledge(o old) {
 
 const document = "The word is swordfish, and the lamp is of brass."
 
-// write writes a store of this version: a finished chat of two turns, with an idempotency key, a paused one, with a parked message,
-// both under a budget of tokens, and a knowledge base with a document.
+// write writes a store of this version: a finished chat of two turns, with an idempotency key, a paused one, with a
+// parked message, both under a budget of tokens, and a knowledge base with a document.
 func write(t *testing.T) {
 	dir := t.TempDir()
 	o, stop := open(t, dir)

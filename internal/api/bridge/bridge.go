@@ -36,7 +36,8 @@ type Bridge struct {
 	Window time.Duration // how long a request waits for its run; 0: none waits
 	URL    string        // the address of the API: the part before /files/
 	// WhileAllowed calls wait with a context that ends with the principal's right, or with the right to a run if of
-	// names one, or when the server stops. Its error is wait's, unless the right has ended; none where the server stops.
+	// names one, or when the server stops. Its error is wait's, unless the right has ended; none where the server
+	// stops.
 	WhileAllowed func(
 		ctx context.Context, p tenant.Principal, of lifecycle.Whose, wait func(context.Context) error,
 	) error

@@ -70,7 +70,7 @@ func (p Principal) mayApprove(a, now catalog.Agent, request ApprovalRequest) err
 // shares reports whether the members of an organization, or who is in none, see the chats of each other.
 func shares(o catalog.Organization) bool { return o.ChatVisibility != catalog.SeesOwn }
 
-// maySee returns nil when the principal, which may use an agent, sees its part in the chats of a user. Otherwise it
+// maySee returns nil when the principal, if it may use an agent, sees its part in the chats of a user. Otherwise it
 // returns a problem of kind Forbidden (insufficient_permission) with level_needed.
 func (p Principal) maySee(a catalog.Agent, owner string) error {
 	if p.Level.Covers(LevelManage) || p.SeesAll || owner != "" && owner == p.User ||
@@ -111,11 +111,8 @@ func mayReach(ctx context.Context, s record.Reader, p Principal, all ...lifecycl
 		if of.Agent != "" {
 			a, err = catalog.Standing(ctx, s, p.Scope(), of.Agent)
 		}
-		if err == nil {
-			err = p.MayUse(a)
-		}
-		if err == nil {
-			err = p.maySee(a, of.Owner)
+		if err == nil { // the sight first, which hides the groups of a colleague's agent
+			err = cmp.Or(p.maySee(a, of.Owner), p.MayUse(a))
 		}
 		if err != nil {
 			return err

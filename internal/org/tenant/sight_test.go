@@ -45,6 +45,18 @@ func TestWhoSeesAChat(t *testing.T) {
 	}
 }
 
+// A refusal to show a colleague's chat is the same for each agent, so it hides the groups of the agent.
+func TestARefusalOfAChatHidesItsGroups(t *testing.T) {
+	w := newWorld(t)
+	open := w.agent(func(*catalog.AgentSpec) {})
+	closed := w.agent(func(s *catalog.AgentSpec) { s.GroupIDs = []string{w.group()} })
+	member := tenant.Principal{Organization: w.name, User: "u", Level: tenant.LevelRun}
+	refusal := w.MayReach(t.Context(), member, lifecycle.Whose{Agent: open, Owner: "v"})
+	assert.True(t, forbidden(refusal))
+	assert.Equal(t, refusal, w.MayReach(t.Context(), member, lifecycle.Whose{Agent: closed, Owner: "v"}))
+	assert.NotEqual(t, refusal, w.MayReach(t.Context(), member, lifecycle.Whose{Agent: closed, Owner: "u"}))
+}
+
 // A file is seen with at least one of the runs that have held it. Before any has, it is its uploader's and admins', and
 // everybody's where chats are shared.
 func TestWhoReadsAFileOfOwnChats(t *testing.T) {

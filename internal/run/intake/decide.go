@@ -49,13 +49,13 @@ func (in *Intake) mayDecide(
 	return err
 }
 
-// approves reports whether the principal may approve what a run asks, or asked at its last pause. The only errors are
-// failures of the store.
-func (in *Intake) approves(ctx context.Context, p tenant.Principal, run record.Run) (bool, error) {
+// approves reports whether the principal may approve, or may at least reject, what a run asks, or asked at its last
+// pause. The only errors are failures of the store.
+func (in *Intake) approves(ctx context.Context, p tenant.Principal, run record.Run, rejects bool) (bool, error) {
 	if !waitsFor(run, lifecycle.Approval) && run.PausedAgentVersion == 0 {
 		return false, nil
 	}
-	err := in.Tenants.MayApprove(ctx, p, approvalOf(run, false))
+	err := in.Tenants.MayApprove(ctx, p, approvalOf(run, rejects))
 	if refused, is := problem.As(err); is && refused.Kind != problem.Unavailable {
 		return false, nil
 	}
@@ -72,7 +72,7 @@ func (in *Intake) RunToDecide(
 	}
 	refusal := in.MaySee(ctx, p, &e.Value)
 	if problem.Is(refusal, "insufficient_permission") {
-		if outside, err = in.approves(ctx, p, e.Value); err != nil || outside {
+		if outside, err = in.approves(ctx, p, e.Value, true); err != nil || outside {
 			return e, outside, err
 		}
 	}
@@ -112,7 +112,7 @@ func (in *Intake) Waiting(
 		approves, there := known[about]
 		asks := waitsFor(e.Value, lifecycle.Approval)
 		if asks && !there {
-			if approves, err = in.approves(ctx, p, e.Value); err != nil {
+			if approves, err = in.approves(ctx, p, e.Value, false); err != nil {
 				return nil, err
 			}
 			known[about] = approves

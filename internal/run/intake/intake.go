@@ -198,6 +198,7 @@ func (r *request) decide(ctx context.Context) (Posted, error) {
 		return posted, err
 	}
 	chat, err := r.chat(ctx)
+	r.owner = r.who.User // of a chat that does not exist
 	if err == nil {
 		r.owner = chat.Value.User
 		if err := r.mayJoin(ctx, r.who, chat.Value); err != nil { // before any other refusal

@@ -220,6 +220,21 @@ func TestARetryToAChatOutOfSightReturnsNothing(t *testing.T) {
 	assert.Equal(t, intake.Posted{}, posted)
 }
 
+// A member is answered that a deleted chat is not found, not that it is another user's.
+func TestAMessageToADeletedChatIsNotFound(t *testing.T) {
+	w := newWorld(t)
+	member := w.who
+	member.User, member.Level, member.Shared = "member", tenant.LevelRun, false
+	message := intake.Message{AgentID: w.agent, Text: "x"}
+	posted, err := w.Post(t.Context(), member, message)
+	require.NoError(t, err)
+	message.ChatID = posted.Run.Chat
+	_, err = w.DeleteChat(t.Context(), member, message.ChatID)
+	require.NoError(t, err)
+	_, err = w.Post(t.Context(), member, message)
+	assert.Equal(t, "not_found", code(err))
+}
+
 // Clients cannot write dots alone in a path: they are taken for a folder.
 func TestAChatIDOfDotsAloneIsRefused(t *testing.T) {
 	for id, valid := range map[string]bool{

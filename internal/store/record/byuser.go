@@ -10,7 +10,8 @@ import (
 
 // Listings by user have the runs, chats and deliveries of a user, the owner of the chats; any user may have sent them.
 // Chats and deliveries are listed in an index. The indexes of a run's head are taken, so a run has a row of its own: it
-// is written with the head and deleted with the head. Earlier versions wrote none of these: the job [ListByUser] adds them.
+// is written with the head and deleted with the head. Earlier versions wrote none of these: the job [ListByUser] adds
+// them.
 
 func runsOfUser(organization, user string) string  { return "runs-of/" + organization + "/" + user }
 func chatsOfUser(organization, user string) string { return "chats-of/" + organization + "/" + user }

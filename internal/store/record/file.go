@@ -225,12 +225,15 @@ func (f File) Holders() []lifecycle.Whose {
 	return all
 }
 
-// with returns the file with one more holder.
+// with returns the file with one more holder. One whose owner is not known is noted by its agent alone.
 func (f File) with(of lifecycle.Whose) File {
+	if len(f.Held) == 0 {
+		f.Held = f.Holders()
+	}
 	if len(f.Agents) < maxFileAgents && !slices.Contains(f.Agents, of.Agent) {
 		f.Agents = append(slices.Clip(f.Agents), of.Agent)
 	}
-	if len(f.Held) < maxFileAgents && !slices.Contains(f.Held, of) {
+	if of.Owner != "" && len(f.Held) < maxFileAgents && !slices.Contains(f.Held, of) {
 		f.Held = append(slices.Clip(f.Held), of)
 	}
 	return f

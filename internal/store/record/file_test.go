@@ -284,7 +284,7 @@ func TestHoldCountsOnceAndNotesTheAgent(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	hold := func(agent, run, file string) record.File {
 		require.NoError(t, committed(ctx, e.Store, run+agent, func(tx *record.Tx) {
-			of := lifecycle.Whose{Agent: agent}
+			of := lifecycle.Whose{Agent: agent, Owner: "o"}
 			tx.Hold(ctx, e.organization, of, run, []record.FileRef{{FileID: file}, {FileID: file}})
 		}))
 		return e.file(file)
@@ -304,17 +304,19 @@ func TestHoldCountsOnceAndNotesTheAgent(t *testing.T) {
 	}
 	assert.Equal(t, 73, f.Holds)
 
-	a := []lifecycle.Whose{{Agent: "a"}}
+	a := lifecycle.Whose{Agent: "a", Owner: "o"}
+	one, two := []lifecycle.Whose{a}, []lifecycle.Whose{{Agent: "z", Owner: "u"}, a}
 	for name, c := range map[string]struct {
 		before, after record.File
 	}{
 		"of before agents were noted":  {record.File{Holds: 1}, record.File{Holds: 2}},
 		"of before holds were counted": {record.File{}, record.File{Holds: 2}},
 		"that was kept for a day": {
-			record.File{Due: e.now}, record.File{Holds: 1, Agents: []string{"a"}, Held: a},
+			record.File{Due: e.now}, record.File{Holds: 1, Agents: []string{"a"}, Held: one},
 		},
 		"of one agent": {
-			record.File{Holds: 1, Agents: []string{"z"}}, record.File{Holds: 2, Agents: []string{"z", "a"}, Held: a},
+			record.File{UserID: "u", Holds: 1, Agents: []string{"z"}},
+			record.File{UserID: "u", Holds: 2, Agents: []string{"z", "a"}, Held: two},
 		},
 	} {
 		c.before.ID, c.before.Organization, c.before.Uploaded = e.NewID(), e.organization, true
@@ -328,7 +330,6 @@ func TestHoldCountsOnceAndNotesTheAgent(t *testing.T) {
 	made := record.File{ID: "made", Organization: e.organization, Due: e.now, Uploaded: true}
 	require.NoError(t, committed(ctx, e.Store, "making", func(tx *record.Tx) { tx.NewHeldFile(ctx, made, r) }))
 	made.Holds, made.Due, made.Agents, made.Made, made.Counted = 1, time.Time{}, []string{e.agent}, true, true
-	made.Held = []lifecycle.Whose{r.Value.Whose()}
 	assert.Equal(t, made, e.file("made"))
 }
 
