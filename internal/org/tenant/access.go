@@ -143,22 +143,36 @@ func (t *Tenants) ListsOwn(ctx context.Context, p Principal, agent string) (bool
 // the runs that have held it. A file that no run has held yet may be read by its whole organization, where that shares
 // chats. Otherwise it returns the refusal of [Tenants.MayReach] (Forbidden or NotFound).
 func (t *Tenants) MayReadFile(ctx context.Context, p Principal, f record.File) error {
-	if f.UserID == p.User && !f.Made {
-		return nil
-	}
-	holders := f.Holders()
 	switch {
-	case len(holders) > 0:
-	case f.Holds > 0: // since before files noted who holds them
-		holders = []lifecycle.Whose{{Owner: f.UserID}}
-	case !p.Shared && !p.Level.Covers(LevelAdmin):
+	case f.UserID == p.User && !f.Made:
+		return nil
+	case len(f.Agents) == 0 && f.Holds > 0: // since before files noted agents
+		return t.MayReach(ctx, p, lifecycle.Whose{Owner: f.UserID})
+	case len(f.Agents) == 0 && !p.Shared && !p.Level.Covers(LevelAdmin):
 		return problem.New(problem.Forbidden, "insufficient_permission",
 			"a file that no run holds is for its uploader alone").With("level_needed", LevelAdmin)
+	case len(f.Agents) == 0:
+		return nil
 	}
-	var refusal error
-	for _, of := range holders {
-		if refusal = t.MayReach(ctx, p, of); !isGone(refusal) {
-			return refusal
+	refusal := t.mayReachOne(ctx, p, "", f.Agents) // in the chats of anybody
+	if !isGone(refusal) {
+		return refusal
+	}
+	agents, noted, err := t.store.HeldFor(ctx, f.ID, p.User)
+	if !noted && f.UserID == p.User {
+		agents = f.Agents // most files were made in chats of their user
+	}
+	if err != nil || len(agents) == 0 {
+		return cmp.Or(err, refusal)
+	}
+	return t.mayReachOne(ctx, p, p.User, agents)
+}
+
+// mayReachOne is MayReach for at least one of some agents.
+func (t *Tenants) mayReachOne(ctx context.Context, p Principal, owner string, agents []string) (refusal error) {
+	for _, agent := range agents {
+		if refusal = t.MayReach(ctx, p, lifecycle.Whose{Agent: agent, Owner: owner}); !isGone(refusal) {
+			break
 		}
 	}
 	return refusal

@@ -2,6 +2,7 @@ package tenant_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -65,20 +66,36 @@ func TestWhoReadsAFileOfOwnChats(t *testing.T) {
 	member := tenant.Principal{Organization: w.name, User: "u", Level: tenant.LevelRun}
 	manager, admin := member, member
 	manager.Level, admin.Level = tenant.LevelManage, tenant.LevelAdmin
-	of := func(owners ...string) (f record.File) {
-		f.UserID = "v"
-		for _, owner := range owners {
-			f.Held = append(f.Held, lifecycle.Whose{Agent: agent, Owner: owner})
+	held := func(f record.File, owners ...string) record.File {
+		f.ID, f.Organization, f.Uploaded, f.Due = w.clock.NewID(), w.name, true, w.clock.Now()
+		tx := w.store.Begin(f.ID)
+		record.PutResource(tx, record.Fresh(f))
+		require.NoError(t, tx.Commit(t.Context()))
+		for n, owner := range owners {
+			run := fmt.Sprint(f.ID, "/", n)
+			tx := w.store.Begin(run)
+			tx.Hold(t.Context(), w.name, lifecycle.Whose{Agent: agent, Owner: owner}, run, []record.FileRef{f.Ref()})
+			require.NoError(t, tx.Commit(t.Context()))
 		}
-		return f
+		e, err := w.store.File(t.Context(), w.home, f.ID)
+		require.NoError(t, err)
+		return e.Value
 	}
-	made := record.File{UserID: "u", Made: true, Held: []lifecycle.Whose{{Agent: agent, Owner: "v"}}}
+	sent, made := record.File{UserID: "v"}, record.File{UserID: "u", Made: true}
+	former := made // by an earlier version
+	former.Holds, former.Agents = 1, []string{agent}
+	many := []string{"u"}
+	for n := range 70 {
+		many = append(many, fmt.Sprint("v", n))
+	}
+	slices.Reverse(many)
 	for _, c := range []struct {
 		f               record.File
 		member, manager bool
 	}{
-		{of(), false, false}, {of("v"), false, true}, {of("v", "u"), true, true},
-		{made, false, true}, {record.File{UserID: "u"}, true, true},
+		{held(sent), false, false}, {held(sent, "v"), false, true}, {held(sent, "v", "u"), true, true},
+		{held(sent, many...), true, true}, {held(made, "v"), false, true}, {held(made, "v", "u"), true, true},
+		{held(former), true, true}, {held(former, "v"), false, true}, {record.File{UserID: "u"}, true, true},
 		{record.File{UserID: "v", Holds: 1}, false, true},
 	} {
 		for p, may := range map[*tenant.Principal]bool{&member: c.member, &manager: c.manager, &admin: true} {

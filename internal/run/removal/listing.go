@@ -58,6 +58,9 @@ func (r *Remover) listRuns(ctx context.Context, scope record.Scope, after string
 			}
 			e.Value.ChatUser = chat.Value.User
 		}
+		if err := r.Store.ListHolds(ctx, e); err != nil {
+			return err
+		}
 		tx := r.Store.Begin(r.Host.NewID())
 		tx.ListRun(e)
 		return tx.Commit(ctx)

@@ -25,7 +25,7 @@ func (o *office) former() {
 		kind, _, _ := strings.Cut(i.Part, "/")
 		was := *i
 		switch kind {
-		case "runs-of", "guests-of":
+		case "runs-of", "guests-of", "holders":
 			ops = append(ops, table.Delete(i.Key, table.Always()))
 			return
 		case "chat", "hook":
@@ -121,6 +121,10 @@ func TestWhatEarlierVersionsStoredIsListedByUser(t *testing.T) {
 			assert.Equal(t, []string{e.ours.b.parkedByOther, e.ours.b.run}, runs[:2])
 			assert.Equal(t, []string{e.ours.b.chat}, chats)
 			assert.Equal(t, []string{h.DeliveryID}, deliveries)
+			agents, noted, err := e.store.HeldFor(t.Context(), e.ours.lent.ID, e.ours.b.User)
+			require.NoError(t, err)
+			assert.True(t, noted)
+			assert.Equal(t, []string{e.ours.agent}, agents)
 			runs, chats, deliveries = e.listed(e.ours.organization, e.ours.a.User)
 			assert.ElementsMatch(t, []string{e.ours.a.parkedByOther, e.ours.a.run, e.ours.old.RunID, lost}, runs)
 			assert.ElementsMatch(t, []string{e.ours.a.chat, "late-" + lost}, chats)

@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/store/table"
@@ -64,6 +65,23 @@ func (tx *Tx) ListRun(e RunEntity) {
 			table.Item{Key: slotKey(guestSlots(r), name), Owner: r.Organization})
 	}
 	tx.PutRun(e)
+}
+
+// ListHolds writes that the files of a run of an earlier version are held in a chat of its owner. The errors are those
+// of a read and of [Tx.Commit].
+func (s *Store) ListHolds(ctx context.Context, e RunEntity) error {
+	r := e.Value.Run
+	for item, err := range s.items(ctx, table.Range{Part: runPart(r.ID()), Prefix: holdPrefix, Limit: 100}) {
+		if err != nil {
+			return err
+		}
+		tx := s.Begin(s.host.NewID())
+		tx.putHolder(r.Organization, strings.TrimPrefix(item.Sort, holdPrefix), r.Whose())
+		if err := tx.Commit(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // BeginListing adds the job that lists what earlier versions stored of an organization, unless it is there.

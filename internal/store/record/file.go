@@ -35,12 +35,10 @@ type File struct {
 	Removed      bool      `json:"removed,omitzero"`    // it cannot be read any more; its bytes are being deleted
 	OpenUntil    time.Time `json:"open_until,omitzero"` // when the presigned address for the bytes expires
 	Agents       []string  `json:"agents,omitzero"`     // whose runs have held it, at most maxFileAgents; none: unknown
-	// Held has an entry for each agent and owner of these runs, at most maxFileAgents. Read [File.Holders].
-	Held      []lifecycle.Whose `json:"held,omitzero"`
-	Made      bool              `json:"made,omitzero"`     // by a tool of a run
-	Document  bool              `json:"document,omitzero"` // it is for a knowledge base, and may be larger
-	Counted   bool              `json:"counted,omitzero"`  // with its Size in the counts of its user and organization
-	CreatedAt time.Time         `json:"created_at"`
+	Made         bool      `json:"made,omitzero"`       // by a tool of a run
+	Document     bool      `json:"document,omitzero"`   // it is for a knowledge base, and may be larger
+	Counted      bool      `json:"counted,omitzero"`    // with its Size in the counts of its user and organization
+	CreatedAt    time.Time `json:"created_at"`
 }
 
 // Placed implements [Resourceful].
@@ -201,8 +199,34 @@ func holdKey(run, file string) table.Key {
 	return table.Key{Part: runPart(run), Sort: holdPrefix + file}
 }
 
-func (tx *Tx) putHold(organization, run, file string) {
+// putHold writes that a run holds a file. A row of the file has the owner of the run's chat and its agent.
+func (tx *Tx) putHold(organization, run, file string, of lifecycle.Whose) {
 	put(tx, Fresh(hold{}), table.Item{Key: holdKey(run, file), Owner: organization})
+	tx.putHolder(organization, file, of)
+}
+
+// holdersOf is the partition with these rows. They stay until the file is deleted.
+func holdersOf(file string) string { return "holders/" + file }
+
+func (tx *Tx) putHolder(organization, file string, of lifecycle.Whose) {
+	if of.Owner != "" {
+		key := table.Key{Part: holdersOf(file), Sort: of.Owner + "/" + of.Agent}
+		putIf(tx, table.Always(), Fresh(struct{}{}), table.Item{Key: key, Owner: organization})
+	}
+}
+
+// HeldFor lists the agents, at most 64, whose runs have held a file in the chats of a user. noted is false for a file
+// that only earlier versions have had runs hold: then the list is empty.
+func (s *Store) HeldFor(ctx context.Context, file, user string) (agents []string, noted bool, err error) {
+	of := table.Range{Part: holdersOf(file), Prefix: user + "/", Limit: maxFileAgents}
+	rows, err := s.query(ctx, of)
+	for _, row := range rows {
+		agents = append(agents, strings.TrimPrefix(row.Sort, of.Prefix))
+	}
+	if err == nil && len(rows) == 0 {
+		rows, err = s.query(ctx, table.Range{Part: of.Part, Limit: 1})
+	}
+	return agents, len(rows) > 0, err
 }
 
 // NoFile is the error that a file to be held does not exist, or no longer.
@@ -213,28 +237,10 @@ func (e *NoFile) Error() string { return "file " + e.ID + " does not exist" }
 // maxFileAgents bounds how many agents a file names.
 const maxFileAgents = 64
 
-// Holders are the agents and owners of the runs that have held the file. Earlier versions stored the agents only: most
-// files were held in chats of their uploader.
-func (f File) Holders() []lifecycle.Whose {
-	all := slices.Clone(f.Held)
-	for _, agent := range f.Agents {
-		if !slices.ContainsFunc(f.Held, func(of lifecycle.Whose) bool { return of.Agent == agent }) {
-			all = append(all, lifecycle.Whose{Agent: agent, Owner: f.UserID})
-		}
-	}
-	return all
-}
-
-// with returns the file with one more holder. One whose owner is not known is noted by its agent alone.
-func (f File) with(of lifecycle.Whose) File {
-	if len(f.Held) == 0 {
-		f.Held = f.Holders()
-	}
-	if len(f.Agents) < maxFileAgents && !slices.Contains(f.Agents, of.Agent) {
-		f.Agents = append(slices.Clip(f.Agents), of.Agent)
-	}
-	if of.Owner != "" && len(f.Held) < maxFileAgents && !slices.Contains(f.Held, of) {
-		f.Held = append(slices.Clip(f.Held), of)
+// with returns the file with one more agent.
+func (f File) with(agent string) File {
+	if len(f.Agents) < maxFileAgents && !slices.Contains(f.Agents, agent) {
+		f.Agents = append(slices.Clip(f.Agents), agent)
 	}
 	return f
 }
@@ -273,22 +279,21 @@ func (tx *Tx) Hold(ctx context.Context, organization string, of lifecycle.Whose,
 		}
 		// else it was held before files named agents, so these are unknown
 		if e.Value.Holds == 0 || len(e.Value.Agents) > 0 {
-			e.Value = e.Value.with(of)
+			e.Value = e.Value.with(of.Agent)
 		}
 		e.Value.Holds++
 		e.Value.Due = time.Time{}
 		PutResource(tx, e)
-		tx.putHold(organization, run, e.Value.ID)
+		tx.putHold(organization, run, e.Value.ID, of)
 	}
 }
 
 // NewHeldFile writes the description of a file that a run makes and holds. The commit requires that the run is as it
 // was read: a file of a run that has ended would never be deleted. It fails as [Store.CreateFile] does.
 func (tx *Tx) NewHeldFile(ctx context.Context, f File, run RunEntity) {
-	f.Holds, f.Due, f.Made = 1, time.Time{}, true
-	f = f.with(run.Value.Whose())
+	f.Holds, f.Due, f.Agents, f.Made = 1, time.Time{}, []string{run.Value.Agent}, true
 	tx.newFile(ctx, f)
-	tx.putHold(f.Organization, run.Value.ID(), f.ID)
+	tx.putHold(f.Organization, run.Value.ID(), f.ID, run.Value.Whose())
 	tx.add(table.Check(RunKey(run.Value.ID()), table.VersionIs(run.version)))
 }
 
@@ -392,7 +397,8 @@ func (s *Store) removeFile(ctx context.Context, id string, wanted func(File, *Tx
 	if err == nil {
 		owner := e.Value.Organization
 		err = errors.Join(s.dropBlobs(ctx, owner, fileBlobs(id)),
-			s.EraseBlob(ctx, owner, File{ID: id}.BlobPrefix()))
+			s.EraseBlob(ctx, owner, File{ID: id}.BlobPrefix()),
+			s.erase(ctx, table.Range{Part: holdersOf(id)}))
 	}
 	if err == nil && e.Value.OpenUntil.After(s.host.Now()) { // bytes may still come: again when the address has expired
 		_, err = Change(ctx, s, System(), id, 0, func(f *File, _ *Tx) error {

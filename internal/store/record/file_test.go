@@ -304,19 +304,17 @@ func TestHoldCountsOnceAndNotesTheAgent(t *testing.T) {
 	}
 	assert.Equal(t, 73, f.Holds)
 
-	a := lifecycle.Whose{Agent: "a", Owner: "o"}
-	one, two := []lifecycle.Whose{a}, []lifecycle.Whose{{Agent: "z", Owner: "u"}, a}
 	for name, c := range map[string]struct {
 		before, after record.File
 	}{
 		"of before agents were noted":  {record.File{Holds: 1}, record.File{Holds: 2}},
 		"of before holds were counted": {record.File{}, record.File{Holds: 2}},
 		"that was kept for a day": {
-			record.File{Due: e.now}, record.File{Holds: 1, Agents: []string{"a"}, Held: one},
+			record.File{Due: e.now}, record.File{Holds: 1, Agents: []string{"a"}},
 		},
 		"of one agent": {
 			record.File{UserID: "u", Holds: 1, Agents: []string{"z"}},
-			record.File{UserID: "u", Holds: 2, Agents: []string{"z", "a"}, Held: two},
+			record.File{UserID: "u", Holds: 2, Agents: []string{"z", "a"}},
 		},
 	} {
 		c.before.ID, c.before.Organization, c.before.Uploaded = e.NewID(), e.organization, true
@@ -400,4 +398,28 @@ func TestFileWithExpiredAddressIsDeleted(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, e.RemoveFile(t.Context(), e.empty, estateUnwanted))
 	assert.NotContains(t, strings.Join(e.places(), " "), "EMPTY")
+}
+
+// A file has a row for each owner and agent of the runs that have held it, however many, until it is deleted.
+func TestAFileHasItsHoldersUntilItIsDeleted(t *testing.T) {
+	ctx, e := t.Context(), newEstate(t)
+	_, noted, err := e.Store.HeldFor(ctx, e.plain, "u")
+	require.NoError(t, err)
+	assert.False(t, noted)
+	for n := range 70 {
+		of := lifecycle.Whose{Agent: fmt.Sprint("a", n%2), Owner: fmt.Sprint("u", n/2)}
+		e.must(fmt.Sprint("hold", n), func(tx *record.Tx) {
+			tx.Hold(ctx, e.organization, of, fmt.Sprint("run", n), []record.FileRef{{FileID: e.plain}})
+		})
+	}
+	for user, want := range map[string][]string{"u0": {"a0", "a1"}, "u34": {"a0", "a1"}, "u": nil, "": nil} {
+		agents, noted, err := e.Store.HeldFor(ctx, e.plain, user)
+		require.NoError(t, err)
+		assert.Equal(t, want, agents, user)
+		assert.True(t, noted)
+	}
+	require.NoError(t, e.Store.RemoveFile(ctx, e.plain, func(record.File) bool { return false }))
+	_, noted, err = e.Store.HeldFor(ctx, e.plain, "u0")
+	require.NoError(t, err)
+	assert.False(t, noted)
 }

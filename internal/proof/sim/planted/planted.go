@@ -235,9 +235,9 @@ func Bugs() []Bug {
 		one("a colleague answers a question", intakeDecide, "	refusal := in.MaySee(ctx, p, &e.Value)\n", "	var refusal error\n").and(intakeDecide, "		err = in.MaySee(ctx, p, &run)\n	}\n	if err == nil {\n		err = in.mayJoin(ctx, p, chat.Value)\n", "		_ = chat\n").sighted(),
 		one("a chat that is busy takes messages of colleagues", intakeIntake, `if err := r.mayJoin(ctx, r.who, chat.Value); err != nil {`, `if err := r.mayJoin(ctx, r.who, chat.Value); err != nil && chat.Value.ActiveRun == "" {`).sighted(),
 		one("a chat is deleted by colleagues", intakeRuns, "			err = in.mayJoin(ctx, who, chat.Value)\n		}\n		if err == nil {\n			job, err", "			err = in.mayJoin(ctx, who, lifecycle.Chat{User: who.User, Agents: chat.Value.Agents})\n		}\n		if err == nil {\n			job, err").sighted(),
-		one("a file is everybody's who may use the agent that held it", tenantAccess, `refusal = t.MayReach(ctx, p, of); !isGone`, `refusal = t.MayReach(ctx, p, lifecycle.Whose{Agent: of.Agent, Owner: p.User}); !isGone`).sighted(),
-		one("a file that was held is its uploader's alone", tenantAccess, `case len(holders) > 0:`, `case len(holders) > 0 && p.Shared:`).sighted(),
-		one("a file that no run holds is everybody's", tenantAccess, `case !p.Shared && !p.Level.Covers(LevelAdmin):`, `case p.User == "":`).sighted(),
+		one("a file is everybody's who may use the agent that held it", tenantAccess, `refusal := t.mayReachOne(ctx, p, "", f.Agents)`, `refusal := t.mayReachOne(ctx, p, p.User, f.Agents)`).sighted(),
+		one("a file that was held is its uploader's alone", tenantAccess, `if err != nil || len(agents) == 0 {`, `if refusal != nil {`).sighted(),
+		one("a file that no run holds is everybody's", tenantAccess, `case len(f.Agents) == 0 && !p.Shared && !p.Level.Covers(LevelAdmin):`, `case p.User == "":`).sighted(),
 		one("a run that was parked is in no list of its user", recordRun, "	if e.version == 0 {\n		tx.putUserRun", "	if e.version == 0 && !r.Waited {\n		tx.putUserRun").sighted(),
 		one("a run that is removed stays in the list of its user", recordRun, "	tx.deleteUserRun(r.Run)\n", "").sighted(),
 
