@@ -73,18 +73,20 @@ func shares(o catalog.Organization) bool { return o.ChatVisibility != catalog.Se
 // maySee returns nil when the principal, if it may use an agent, sees its part in the chats of a user. Otherwise it
 // returns a problem of kind Forbidden (insufficient_permission) with level_needed.
 func (p Principal) maySee(a catalog.Agent, owner string) error {
-	if p.Level.Covers(LevelManage) || p.SeesAll || owner != "" && owner == p.User ||
-		p.Shared && a.Spec.ChatVisibility != catalog.SeesOwn {
+	if p.seesOthers() || owner != "" && owner == p.User || p.Shared && a.Spec.ChatVisibility != catalog.SeesOwn {
 		return nil
 	}
 	return problem.New(problem.Forbidden, "insufficient_permission", "the chat is for its user and for managers").
 		With("level_needed", LevelManage)
 }
 
+// seesOthers reports whether the principal sees the chats of all users, also where their agents keep them to the users.
+func (p Principal) seesOthers() bool { return p.Level.Covers(LevelManage) || p.SeesAll }
+
 // Sees returns which chats of its organization the principal sees: all of them, or those of its user. An agent may
 // narrow the former for principals whom only their organization shows all.
 func (p Principal) Sees() catalog.Visibility {
-	if p.Level.Covers(LevelManage) || p.SeesAll || p.Shared {
+	if p.seesOthers() || p.Shared {
 		return catalog.SeesAll
 	}
 	return catalog.SeesOwn
@@ -106,13 +108,9 @@ func mayReach(ctx context.Context, s record.Reader, p Principal, all ...lifecycl
 		return nil
 	}
 	for _, of := range all {
-		var a catalog.Agent
-		var err error
-		if of.Agent != "" {
-			a, err = catalog.Standing(ctx, s, p.Scope(), of.Agent)
-		}
-		if err == nil { // the sight first, which hides the groups of a colleague's agent
-			err = cmp.Or(p.maySee(a, of.Owner), p.MayUse(a))
+		a, err := reached(ctx, s, p, of.Agent)
+		if err == nil {
+			err = p.mayReach(a, of.Owner)
 		}
 		if err != nil {
 			return err
@@ -121,19 +119,35 @@ func mayReach(ctx context.Context, s record.Reader, p Principal, all ...lifecycl
 	return nil
 }
 
+// reached reads an agent that a principal wants to reach; without an id it returns an empty one.
+func reached(ctx context.Context, s record.Reader, p Principal, id string) (a catalog.Agent, err error) {
+	if id != "" {
+		a, err = catalog.Standing(ctx, s, p.Scope(), id)
+	}
+	return a, err
+}
+
+// mayReach is [Tenants.MayReach] for an agent that was read. The sight is checked first: its refusal hides for which
+// groups the agent of a colleague's chat is.
+func (p Principal) mayReach(a catalog.Agent, owner string) error {
+	return cmp.Or(p.maySee(a, owner), p.MayUse(a))
+}
+
 // ListsOwn reports whether a list for the principal is read by what is the user's own, as no chats of others are seen:
 // none with the agent, if one is named. Where earlier versions have left an organization without listings by user, it
 // is false, and [Tenants.MayReach] decides about each row. The only errors are failures of the store.
 func (t *Tenants) ListsOwn(ctx context.Context, p Principal, agent string) (bool, error) {
-	var a catalog.Agent
-	if agent != "" {
-		var err error
-		if a, err = t.Standing(ctx, p.Scope(), agent); err != nil && !isGone(err) {
+	if p.Sees() == catalog.SeesAll {
+		if agent == "" || p.seesOthers() {
+			return false, nil
+		}
+		a, err := t.Standing(ctx, p.Scope(), agent)
+		if err != nil && !isGone(err) {
 			return false, err
 		}
-	}
-	if p.maySee(a, "") == nil {
-		return false, nil
+		if a.Spec.ChatVisibility != catalog.SeesOwn {
+			return false, nil
+		}
 	}
 	o, err := t.Organization(ctx, p.Organization)
 	return o.ListedByUser, err
@@ -179,21 +193,29 @@ func (t *Tenants) mayReachOne(ctx context.Context, p Principal, owner string, ag
 }
 
 // Reachable returns a function that reports whether the principal may reach what is of an agent and an owner (see
-// [Tenants.MayReach]). Each answer is remembered. The function returns only errors other than refusals, such as a
-// problem of kind Unavailable.
+// [Tenants.MayReach]). Each agent is read once. The function returns only errors other than refusals, such as a problem
+// of kind Unavailable.
 func (t *Tenants) Reachable(ctx context.Context, p Principal) func(lifecycle.Whose) (bool, error) {
-	known := map[lifecycle.Whose]bool{}
+	type agent struct {
+		catalog.Agent
+
+		gone bool
+	}
+	known := map[string]agent{}
 	return func(of lifecycle.Whose) (bool, error) {
-		may, asked := known[of]
-		if asked {
-			return may, nil
+		if p.Level.Covers(LevelAdmin) {
+			return true, nil
 		}
-		err := t.MayReach(ctx, p, of)
-		if err != nil && !isGone(err) {
-			return false, err
+		a, read := known[of.Agent]
+		if !read {
+			var err error
+			a.Agent, err = reached(ctx, t.known, p, of.Agent)
+			if a.gone = isGone(err); err != nil && !a.gone {
+				return false, err
+			}
+			known[of.Agent] = a
 		}
-		known[of] = err == nil
-		return err == nil, nil
+		return !a.gone && p.mayReach(a.Agent, of.Owner) == nil, nil
 	}
 }
 

@@ -369,7 +369,7 @@ func TestAnAgentWithoutApproversHasAProblem(t *testing.T) {
 	has(others, &no)
 }
 
-// A listing asks about each agent once: the answer is that of MayReach and does not change within the listing. A store
+// A listing reads each agent once: the answer is that of MayReach and does not change within the listing. A store
 // that is away refuses nobody, and is asked again.
 func TestReachableAnswersAsMayReachAndAsksOnce(t *testing.T) {
 	w := newWorld(t)
@@ -402,6 +402,10 @@ func TestReachableAnswersAsMayReachAndAsksOnce(t *testing.T) {
 			assert.Equal(t, c.may, may, c.name)
 			assert.Equal(t, try == 0, *reads > before, "%s, try %d", c.name, try)
 		}
+		before := *reads
+		_, err = reachable(lifecycle.Whose{Agent: c.agent, Owner: "another"})
+		require.NoError(t, err, c.name)
+		assert.Equal(t, before, *reads, "%s: an agent is read once for all owners", c.name)
 	}
 }
 

@@ -226,7 +226,7 @@ func Bugs() []Bug {
 		// Chats that are their users' own.
 		one("the visibility of an agent is not asked", tenantAccess, `p.Shared && a.Spec.ChatVisibility != catalog.SeesOwn {`, `p.Shared {`).sighted(),
 		one("a chat is everybody's as soon as it is somebody's", tenantAccess, `owner != "" && owner == p.User ||`, `owner != "" ||`).sighted(),
-		one("managers see their own chats alone", tenantAccess, `p.Level.Covers(LevelManage) || p.SeesAll || owner`, `p.Level.Covers(LevelAdmin) || p.SeesAll || owner`).sighted(),
+		one("managers see their own chats alone", tenantAccess, `p.seesOthers() || owner`, `p.SeesAll || owner`).sighted(),
 		one("every key is for monitoring", tenantTenants, `read.Key.Sees == catalog.SeesAll`, `read.Key.Sees != catalog.SeesOwn`).sighted(),
 		one("chats are shared whatever their organization says", tenantTenants, `shares(read.Home), read.Key.Sees`, `true, read.Key.Sees`).sighted(),
 		one("a parked message takes over its chat", transitionTransition, `o.Inherit(slots, chatUser)`, `o.Inherit(slots, parked.Spec.User)`).sighted(),
