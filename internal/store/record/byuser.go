@@ -144,6 +144,18 @@ func (s *Store) ActiveRunsOfUser(ctx context.Context, scope Scope, user string) 
 	return slices.Compact(ids), err
 }
 
+// WaitingRunsOfUser lists the ids of those runs of ActiveRunsOfUser that wait for a human, and may list other active
+// runs that others have sent to the user's chats.
+func (s *Store) WaitingRunsOfUser(ctx context.Context, scope Scope, user string) ([]string, error) {
+	waiting := table.Range{Part: UserSlots(scope.organization, user), Prefix: pausedPrefix, Limit: slotPage}
+	ids, err := s.runsIn(ctx, []string{guestsOf(scope.organization, user)}, true)
+	if err == nil {
+		ids, err = s.addRuns(ctx, ids, waiting, true)
+	}
+	slices.Sort(ids)
+	return ids, err
+}
+
 // ChatsOfUser lists the chats of a user, newest first. after is Page.Next of the page before, empty for the first page.
 func (s *Store) ChatsOfUser(
 	ctx context.Context, scope Scope, user, after string, limit int,

@@ -216,6 +216,11 @@ func TestActiveRunsOfAUser(t *testing.T) {
 	waits := run("3", "manager", "u", lifecycle.AwaitingInput, pausedSlot("3"))
 	move(guest, waits)
 	assert.Equal(t, []string{"1", "2", "3"}, ids("u"))
+	for user, want := range map[string][]string{"u": {"3"}, "manager": {"3"}, "another": {"2"}} {
+		ids, err := w.WaitingRunsOfUser(w.ctx(), record.Of("o"), user)
+		require.NoError(t, err)
+		assert.Equal(t, want, ids, user)
+	}
 	ended, next := run("3", "manager", "u", lifecycle.Completed, ""), run("4", "manager", "u", lifecycle.Queued, "2")
 	move(waits, next) // a message that was parked
 	assert.Equal(t, []string{"1", "2", "4"}, ids("u"))

@@ -240,19 +240,26 @@ func counting(item *table.Item) bool { return !strings.HasPrefix(item.Sort, paus
 // runsIn lists the runs of the slots in partitions, in the order of their keys: of those that count, or of all.
 func (s *Store) runsIn(ctx context.Context, parts []string, all bool) (ids []string, err error) {
 	for _, part := range parts {
-		for item, err := range s.items(ctx, table.Range{Part: part, Limit: slotPage}) {
-			if err != nil {
-				return nil, err
-			}
-			if !all && !counting(item) {
-				break
-			}
-			e, err := decode[slot](item)
-			if err != nil {
-				return nil, err
-			}
-			ids = append(ids, e.Value.RunID)
+		if ids, err = s.addRuns(ctx, ids, table.Range{Part: part, Limit: slotPage}, all); err != nil {
+			return nil, err
 		}
+	}
+	return ids, nil
+}
+
+func (s *Store) addRuns(ctx context.Context, ids []string, of table.Range, all bool) ([]string, error) {
+	for item, err := range s.items(ctx, of) {
+		if err != nil {
+			return nil, err
+		}
+		if !all && !counting(item) {
+			break
+		}
+		e, err := decode[slot](item)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, e.Value.RunID)
 	}
 	return ids, nil
 }

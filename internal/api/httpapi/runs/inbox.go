@@ -148,11 +148,14 @@ func (h *handlers) inbox(
 func (h *handlers) concerning(
 	ctx context.Context, p tenant.Principal, paused []record.PausedRun,
 ) ([]record.PausedRun, error) {
+	if len(paused) == 0 || len(p.Groups) > 0 {
+		return paused, nil
+	}
 	own, err := h.Tenants.ListsOwn(ctx, p, "")
-	if err != nil || !own || len(p.Groups) > 0 {
+	if err != nil || !own {
 		return paused, err
 	}
-	ids, err := h.Store.ActiveRunsOfUser(ctx, p.Scope(), p.User)
+	ids, err := h.Store.WaitingRunsOfUser(ctx, p.Scope(), p.User)
 	return slices.DeleteFunc(paused, func(r record.PausedRun) bool {
 		_, concerns := slices.BinarySearch(ids, r.RunID)
 		return !concerns

@@ -299,19 +299,22 @@ func TestAListOfAMemberReadsNothingOfItsColleagues(t *testing.T) {
 		`{}`, `{"status":"queued"}`, `{"user_id":"` + o.users["colleague"] + `"}`,
 	}
 	costs := map[string]int64{}
+	queries := map[string]int64{}
 	for round, more := range []int{0, 150} {
 		for n := range more {
 			o.begin(t, o.colleague, "others", fmt.Sprint("c", n), n%2 == 0)
 		}
 		for _, list := range lists {
-			before := o.Items.Items.Load()
+			items, calls := o.Items.Items.Load(), o.Items.Queries.Load()
 			o.read(t, o.owner, list)
-			cost := o.Items.Items.Load() - before
+			items, calls = o.Items.Items.Load()-items, o.Items.Queries.Load()-calls
 			if round == 0 {
-				costs[list] = cost
+				costs[list], queries[list] = items, calls
 				continue
 			}
-			assert.LessOrEqual(t, cost, costs[list], list)
+			assert.LessOrEqual(t, items, costs[list], list)
+			assert.LessOrEqual(t, calls, queries[list], list)
+			assert.LessOrEqual(t, calls, int64(2*16+6), "%s: twice the shards of its slots", list)
 		}
 	}
 }
