@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The part of the matrix about whose chat it is: its owner by several keys, colleagues, keys for monitoring, managers.
@@ -61,8 +62,13 @@ func (m *matrix) unlisted(t *testing.T) (requests int) {
 		requests++
 		a := m.home.with(m.keys["of a member"]).ask(route, rights[route], thing{})
 		assert.Equal(t, 200, a.status, "%s: %s", route, a.raw)
-		for _, kind := range append([]string{"held file"}, ofChats...) {
-			for name, id := range m.made[strings.TrimPrefix("own "+kind, "own held ")] {
+		hidden := []string{"held file"}
+		for _, kind := range ofChats {
+			hidden = append(hidden, "own "+kind)
+		}
+		for _, kind := range hidden {
+			require.NotEmpty(t, m.made[kind], kind)
+			for name, id := range m.made[kind] {
 				assert.False(t, name != "agent" && strings.Contains(a.raw, id), "%s lists %s %s", route, kind, id)
 			}
 		}
