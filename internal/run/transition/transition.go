@@ -326,7 +326,8 @@ type texts struct {
 func (x *Executor) partial(
 	ctx context.Context, r record.Run, journalled int, c Change, known *texts,
 ) (*events.Partial, error) {
-	if r.CancelReason == lifecycle.ReasonRemoved || known.noRoom || r.Status != lifecycle.Cancelled || r.Steps == 0 {
+	removed := r.Deleted || r.CancelReason == lifecycle.ReasonRemoved
+	if removed || known.noRoom || r.Status != lifecycle.Cancelled || r.Steps == 0 {
 		return nil, nil
 	}
 	if !known.read || known.of != journalled {

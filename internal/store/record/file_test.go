@@ -403,7 +403,7 @@ func TestFileWithExpiredAddressIsDeleted(t *testing.T) {
 // A file has a row for each owner and agent of the runs that have held it, however many, until it is deleted.
 func TestAFileHasItsHoldersUntilItIsDeleted(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
-	_, noted, err := e.Store.HeldFor(ctx, e.plain, "u")
+	_, noted, err := e.HeldFor(ctx, e.plain, "u")
 	require.NoError(t, err)
 	assert.False(t, noted)
 	for n := range 70 {
@@ -413,13 +413,13 @@ func TestAFileHasItsHoldersUntilItIsDeleted(t *testing.T) {
 		})
 	}
 	for user, want := range map[string][]string{"u0": {"a0", "a1"}, "u34": {"a0", "a1"}, "u": nil, "": nil} {
-		agents, noted, err := e.Store.HeldFor(ctx, e.plain, user)
+		agents, noted, err := e.HeldFor(ctx, e.plain, user)
 		require.NoError(t, err)
 		assert.Equal(t, want, agents, user)
 		assert.True(t, noted)
 	}
-	require.NoError(t, e.Store.RemoveFile(ctx, e.plain, func(record.File) bool { return false }))
-	_, noted, err = e.Store.HeldFor(ctx, e.plain, "u0")
+	require.NoError(t, e.RemoveFile(ctx, e.plain, func(record.File) bool { return false }))
+	_, noted, err = e.HeldFor(ctx, e.plain, "u0")
 	require.NoError(t, err)
 	assert.False(t, noted)
 }
