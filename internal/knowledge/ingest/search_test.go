@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/text/index"
 	"agentplatform/internal/text/ranking"
 )
@@ -124,5 +125,74 @@ func TestTextsReadForAPhraseAreBounded(t *testing.T) {
 		require.Len(t, found.Hits, 1, "the other is behind a hundred that have the words more often")
 		assert.Equal(t, best, found.Hits[0].Document.ID)
 		assert.Equal(t, []int{firstLook, 4 * firstLook}, x.queries)
+	})
+}
+
+// reprocessed replaces what was made of a document, as soon as a blob is read, and removes what was there before.
+func (w *world) reprocessed(b catalog.KnowledgeBase, id string) {
+	w.beforeGet = func() {
+		_, err := w.knowledge.Reprocess(w.Context(), w.admin, b.ID, id)
+		require.NoError(w, err)
+		w.ingest(id)
+		w.settle()
+	}
+}
+
+// A document that is replaced after a request has read it, and before the request reads its parts, is there.
+func TestReadingAcrossTheReplacementOfADocument(t *testing.T) {
+	search := func(query string) func(*world, string, string) (int, error) {
+		return func(w *world, _, _ string) (int, error) {
+			found, err := w.knowledge.Search(w.Context(), w.admin, knowledge.Question{
+				Query: query, Phrases: true, Mode: ranking.Keyword, Limit: 50,
+			})
+			return len(found.Hits), err
+		}
+	}
+	for name, read := range map[string]func(w *world, base, id string) (int, error){
+		"search":  search("swordfish"),
+		"phrases": search(`"word is swordfish"`),
+		"text": func(w *world, base, id string) (int, error) {
+			content, size, err := w.knowledge.Text(w.Context(), w.admin, base, id)
+			if err == nil {
+				require.NoError(w, content.Bytes.Close())
+			}
+			return min(1, int(size)), err
+		},
+		"chunks": func(w *world, base, id string) (int, error) {
+			chunks, _, err := w.knowledge.Chunks(w.Context(), w.admin, base, id, 0, 10)
+			return len(chunks), err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				b := w.base()
+				id := w.ready(b, "The word is swordfish.")
+				w.reprocessed(b, id)
+				n, err := read(w, b.ID, id)
+				require.NoError(t, err)
+				require.Nil(t, w.beforeGet)
+				require.Equal(t, 2, w.read(id).Ready.Number)
+				assert.Equal(t, 1, n)
+			})
+		})
+	}
+}
+
+// A document that is deleted after a search has read it is left out.
+func TestSearchAcrossTheDeletionOfADocument(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id, other := w.ready(b, "The word is swordfish."), w.ready(b, "Another swordfish.")
+		w.beforeGet = func() {
+			_, err := w.knowledge.RemoveDocument(t.Context(), w.admin, b.ID, id)
+			require.NoError(t, err)
+			w.settle()
+		}
+		hits := w.find("swordfish")
+		require.Nil(t, w.beforeGet)
+		require.Len(t, hits, 1)
+		assert.Equal(t, other, hits[0].Document.ID)
 	})
 }

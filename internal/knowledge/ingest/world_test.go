@@ -45,6 +45,7 @@ type world struct {
 	fate      *fate
 	model     *model
 	beforePut func()
+	beforeGet func() // of a blob, once; nil: nothing
 	overtake  overtaker
 	admin     tenant.Principal
 	knowledge *knowledge.Knowledge
@@ -118,7 +119,8 @@ func (o *overtaker) next() {
 // blobs are a blob store of a process that may die.
 type blobs struct {
 	*memblob.Store
-	fate *fate
+	fate   *fate
+	before *func() // a call of Get, once; nil: nothing
 }
 
 func (b blobs) Put(ctx context.Context, key string, r io.Reader, limit int64) (n int64, err error) {
@@ -130,6 +132,10 @@ func (b blobs) Put(ctx context.Context, key string, r io.Reader, limit int64) (n
 }
 
 func (b blobs) Get(ctx context.Context, key string) (r io.ReadCloser, err error) {
+	if first := *b.before; first != nil {
+		*b.before = nil
+		first()
+	}
 	err = b.fate.call(func() error {
 		r, err = b.Store.Get(ctx, key)
 		return err
@@ -220,7 +226,7 @@ func newWorld(t *testing.T) *world {
 		}
 		return faulttable.None
 	}}
-	w.store = record.New(w.table, blobs{w.blobs, f}, machine)
+	w.store = record.New(w.table, blobs{w.blobs, f, &w.beforeGet}, machine)
 	tenants := tenant.New(w.store, w.store.Known(), machine, tenant.Defaults{}, nil)
 	w.admin = tenant.Principal{
 		Organization: machine.NewID(), User: machine.NewID(),

@@ -24,25 +24,40 @@ import (
 func (k *Knowledge) Content(
 	ctx context.Context, p tenant.Principal, base, id string, disposition func(catalog.Document) string,
 ) (catalog.Document, blob.Content, error) {
-	e, err := k.Document(ctx, p, base, id)
-	d := e.Value
-	if err != nil {
-		return d, blob.Content{}, err
-	}
-	content, err := k.open(ctx, "the content of document "+id, d.Bytes, disposition(d), d.ContentType)
+	var d catalog.Document
+	var content blob.Content
+	err := k.reading(ctx, p, base, id, "the content", func(read catalog.Document) (err error) {
+		d = read
+		content, err = k.open(ctx, d.Bytes, disposition(d), d.ContentType)
+		return err
+	})
 	return d, content, err
 }
 
-// open opens a blob of a document for a client, who may read the document; what is not there has no key.
-func (k *Knowledge) open(ctx context.Context, what, key, disposition, contentType string) (blob.Content, error) {
+// reading reads something of a document. Where it is gone, since the document was replaced meanwhile, it reads the
+// document again. It returns a problem of kind NotFound or Forbidden.
+func (k *Knowledge) reading(
+	ctx context.Context, p tenant.Principal, base, id, what string, read func(catalog.Document) error,
+) error {
+	for range maxLooks {
+		e, err := k.Document(ctx, p, base, id)
+		if err == nil {
+			err = read(e.Value)
+		}
+		if !errors.Is(err, blob.ErrMissing) && !errors.Is(err, record.ErrConflict) {
+			return err
+		}
+	}
+	return problem.Missing(what + " of document " + id)
+}
+
+// open opens a blob of a document for a client, who may read the document. It returns [blob.ErrMissing] for what is not
+// there, which may have no key.
+func (k *Knowledge) open(ctx context.Context, key, disposition, contentType string) (blob.Content, error) {
 	if key == "" {
-		return blob.Content{}, problem.Missing(what)
+		return blob.Content{}, blob.ErrMissing
 	}
-	content, err := blob.Open(ctx, k.Store.Blobs(), key, disposition, contentType)
-	if errors.Is(err, blob.ErrMissing) {
-		err = problem.Missing(what)
-	}
-	return content, err
+	return blob.Open(ctx, k.Store.Blobs(), key, disposition, contentType)
 }
 
 // shownBuild is what clients are shown of a document: what search finds, or what the first ingestion has made so far.
@@ -61,20 +76,17 @@ const TextType = "text/plain; charset=utf-8"
 func (k *Knowledge) Text(
 	ctx context.Context, p tenant.Principal, base, id string,
 ) (content blob.Content, size int64, err error) {
-	e, err := k.Document(ctx, p, base, id)
-	if err != nil {
-		return blob.Content{}, 0, err
-	}
-	what, b := "the text of document "+id, shownBuild(e.Value)
-	if b.Text == "" || b.Structure != "" {
-		content, err = k.open(ctx, what, b.Text, "", TextType)
-		return content, b.TextSize, err
-	}
-	text, err := k.Extracted(ctx, b)
-	if errors.Is(err, record.ErrConflict) {
-		err = problem.Missing(what)
-	}
-	return blob.Content{Bytes: io.NopCloser(strings.NewReader(text.Body))}, int64(len(text.Body)), err
+	err = k.reading(ctx, p, base, id, "the text", func(d catalog.Document) error {
+		b := shownBuild(d)
+		if size = b.TextSize; b.Text == "" || b.Structure != "" {
+			content, err = k.open(ctx, b.Text, "", TextType)
+			return err
+		}
+		text, err := k.Extracted(ctx, b)
+		content, size = blob.Content{Bytes: io.NopCloser(strings.NewReader(text.Body))}, int64(len(text.Body))
+		return err
+	})
+	return content, size, err
 }
 
 // Extracted reads the text that was extracted for a build, with its structure. It returns [record.ErrConflict] when the
@@ -97,16 +109,19 @@ func (k *Knowledge) Extracted(ctx context.Context, b catalog.Build) (text docume
 func (k *Knowledge) Chunks(
 	ctx context.Context, p tenant.Principal, base, id string, from, limit int,
 ) (chunks []document.Chunk, more bool, err error) {
-	e, err := k.Document(ctx, p, base, id)
-	if err != nil {
-		return nil, false, err
-	}
-	b := shownBuild(e.Value)
+	err = k.reading(ctx, p, base, id, "the chunks", func(d catalog.Document) error {
+		chunks, more, err = k.chunks(ctx, shownBuild(d), from, limit)
+		return err
+	})
+	return chunks, more, err
+}
+
+// chunks lists the chunks of a build. It returns [record.ErrConflict] when the document has another build by now.
+func (k *Knowledge) chunks(
+	ctx context.Context, b catalog.Build, from, limit int,
+) (chunks []document.Chunk, more bool, err error) {
 	for from < b.Count && len(chunks) < limit {
 		piece, err := k.Piece(ctx, b, from/perPiece)
-		if errors.Is(err, record.ErrConflict) {
-			err = problem.Missing("the chunks of document " + id)
-		}
 		if err != nil {
 			return nil, false, err
 		}

@@ -162,7 +162,8 @@ func (k *Knowledge) Search(ctx context.Context, p tenant.Principal, q Question) 
 	return found, err
 }
 
-// search is one try. moved says that a rebuild has ended meanwhile: what the base had before may have been gone.
+// search is one try. moved says that what it looked at has changed meanwhile: a document was replaced or deleted before
+// its chunks were read, or a rebuild has ended. Another try finds what is there now.
 func (k *Knowledge) search(ctx context.Context, p tenant.Principal, q Question) (found Found, moved bool, err error) {
 	found = Found{Hits: []Hit{}, Mode: q.Mode}
 	bases, err := k.asked(ctx, p, q.Bases, q.OnlyReadable)
@@ -182,6 +183,7 @@ func (k *Knowledge) search(ctx context.Context, p tenant.Principal, q Question) 
 		return found, false, err
 	}
 	now, err := record.Several[catalog.KnowledgeBase](ctx, k.Store, p.Scope(), slices.Sorted(maps.Keys(bases)))
+	moved = s.gone
 	for id, b := range now {
 		moved = moved || b.Value.Collection != bases[id].Collection
 	}
@@ -229,6 +231,7 @@ type search struct {
 	// phrases must stand in the text of what is found.
 	phrases [][]string
 	pieces  map[piece][]document.Chunk // that were read; nil: gone
+	gone    bool                       // a chunk was gone: its document was replaced or deleted meanwhile
 	// language is the query's; empty: unknown.
 	language string
 	asks     []*ask
@@ -526,5 +529,6 @@ func (s *search) chunk(ctx context.Context, h ranking.Hit) (c document.Chunk, th
 	if n := h.Index % perPiece; n < len(chunks) {
 		return chunks[n], true, nil
 	}
+	s.gone = true
 	return c, false, nil
 }
