@@ -383,7 +383,6 @@ func Bugs() []Bug {
 		one("the last batch is charged twice", ingestStages, "		w.unpaid = 0\n", "		w.unpaid += 0\n"),
 		one("a document is ready with its first chunks", ingestStages, "	for n := 0; n*perPiece < w.d.Work.Count; n++ {\n		chunks, err := w.pieceOf", "	for n := 0; n < 1; n++ {\n		chunks, err := w.pieceOf"),
 		one("who may read a document is not asked", knowledgeSearch, `if asked && mayOpen(s.p, b, d) == nil && s.q.Filter.admits(d) {`, `if asked && s.q.Filter.admits(d) {`),
-		one("builds that were replaced hide others", knowledgeSearch, `&& !s.replaced[c.Version] {`, `{`),
 		one("a build that was replaced stays in the index", knowledgeDocument, "			forget(tx, k.Host.NewID(), *d, b, k.now())\n", "			_ = b\n"),
 		one("what was made of a document that is reprocessed stays", knowledgeDocument, "	drop(tx, d, []catalog.Build{d.Work}, append(kept, d.Ready)...)\n", ""),
 		one("a document that is deleted stays in the index", removalKnowledge, "	if err := r.unindex(ctx, j); err != nil {\n		return 0, err\n	}\n	if err := record.EraseBlobs", "	if err := record.EraseBlobs"),
