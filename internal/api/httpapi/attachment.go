@@ -45,3 +45,13 @@ func Elsewhere() *huma.Response {
 		},
 	}
 }
+
+// AnyBytes is the content of [Content.Send] as the document has it: bytes of any type. Makers of clients know
+// application/octet-stream, and not every one of them knows */*.
+func AnyBytes() map[string]*huma.MediaType {
+	kinds := map[string]*huma.MediaType{}
+	for _, kind := range []string{"*/*", "application/octet-stream"} {
+		kinds[kind] = &huma.MediaType{Schema: &huma.Schema{Type: "string", Format: "binary"}}
+	}
+	return kinds
+}

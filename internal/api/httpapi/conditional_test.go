@@ -95,7 +95,7 @@ func TestTheDocumentHasConditionalReads(t *testing.T) {
 	for path, methods := range d.Paths {
 		get, there := methods["get"]
 		_, json := get.Responses["200"].Content["application/json"]
-		_, bytes := get.Responses["200"].Content["application/octet-stream"]         // a file, or how to send one
+		_, bytes := get.Responses["200"].Content["*/*"]                              // a file, or how to send one
 		if !there || !json || bytes || strings.HasSuffix(path, "/agent-card.json") { // which is its protocol's
 			continue
 		}

@@ -75,9 +75,8 @@ func (d *Document) Answer(method string, asked *url.URL, status int, header http
 		return nil
 	}
 	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
-	listed := kind
 	if content[kind] == nil {
-		if listed = "*/*"; content[listed] == nil && content["application/octet-stream"] == nil {
+		if content["*/*"] == nil {
 			return say("the type %s is not listed", kind)
 		}
 		return nil
@@ -88,7 +87,7 @@ func (d *Document) Answer(method string, asked *url.URL, status int, header http
 	if err := refusalFits(body); err != nil {
 		return say("%w", err)
 	}
-	place += "/content/" + escaped(listed) + "/schema"
+	place += "/content/" + escaped(kind) + "/schema"
 	for _, one := range values(kind, body) {
 		if err := d.fits(place, one); err != nil {
 			return say("%w\n%.2000s", err, one)

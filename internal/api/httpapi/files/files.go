@@ -131,7 +131,7 @@ func described(s *httpapi.Server) []huma.Operation {
 	id := []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: "string"}}}
 	sent := of("multipart/form-data", fileFields.Schema())
 	sent["application/json"] = &huma.MediaType{Schema: httpapi.SchemaOf[fileAnnouncement](s)}
-	read := of("application/octet-stream", bytes())
+	read := httpapi.AnyBytes()
 	read["application/json"] = file["application/json"]
 	return []huma.Operation{
 		{

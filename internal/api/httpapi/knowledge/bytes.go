@@ -58,7 +58,6 @@ func described(s *httpapi.Server) []huma.Operation {
 		return map[string]*huma.MediaType{kind: {Schema: schema}}
 	}
 	text := func() *huma.Schema { return &huma.Schema{Type: "string"} }
-	bytes := func() *huma.Schema { return &huma.Schema{Type: "string", Format: "binary"} }
 	base := &huma.Param{Name: "id", In: "path", Required: true, Schema: text()}
 	path := []*huma.Param{base, {Name: "document_id", In: "path", Required: true, Schema: text()}}
 	one := httpapi.SchemaOf[documentView](s)
@@ -94,7 +93,7 @@ func described(s *httpapi.Server) []huma.Operation {
 			Tags:        []string{"knowledge"}, Summary: "The bytes that came in, as an attachment", Parameters: path,
 			Description: "Needs level `read`.",
 			Responses: map[string]*huma.Response{
-				"200": {Description: "The bytes", Content: of("application/octet-stream", bytes())},
+				"200": {Description: "The bytes, with the type of the document", Content: httpapi.AnyBytes()},
 				"307": httpapi.Elsewhere(),
 			},
 		},
