@@ -40,6 +40,87 @@ func (r *rowText) endCell(is cell, columns int) {
 	r.cell = nil
 }
 
+// gridText is the row that a reader of elements is in. A table within a table is part of its cell.
+type gridText struct {
+	rowText
+
+	table  *table
+	tables int  // depth of tables
+	merge  cell // with which others the cell is merged
+	across int  // columns of the cell
+	names  bool // the present row has the names of the columns
+	named  bool // the first row of the table has them
+}
+
+func (r *gridText) beginTable() {
+	if r.tables++; r.tables == 1 {
+		r.b.end()
+		r.table, r.named = newTable(r.b), false
+	}
+}
+
+func (r *gridText) endTable() {
+	if r.tables == 1 {
+		r.endRow()
+	}
+	r.tables = max(0, r.tables-1)
+}
+
+func (r *gridText) beginCell(merge cell) {
+	if r.tables == 1 {
+		r.endCell()
+		r.cell, r.across, r.merge = &strings.Builder{}, 1, merge
+	}
+}
+
+func (r *gridText) endCell() {
+	if r.tables == 1 {
+		r.rowText.endCell(r.merge, r.across)
+	}
+}
+
+// fill adds empty cells.
+func (r *gridText) fill(columns int) {
+	r.cells = append(r.cells, make([]cell, max(0, min(columns, maxCells-len(r.cells))))...)
+}
+
+func (r *gridText) endRow() {
+	if r.endCell(); r.tables != 1 || len(r.cells) == 0 {
+		return
+	}
+	r.table.add(r.cells, r.names || r.named)
+	r.cells, r.names = nil, false
+}
+
+// paragraph begins a paragraph, which in a cell is one line with those before it.
+func (r *gridText) paragraph(kind document.Kind, level int) {
+	if r.cell == nil {
+		r.b.begin(kind, level)
+	} else {
+		r.write(" ")
+	}
+}
+
+func (r *gridText) endParagraph() {
+	if r.cell == nil {
+		r.b.end()
+	}
+}
+
+// ended takes the ends of elements of Office, whose names are the same in texts and slides.
+func (r *gridText) ended(name string) {
+	switch name {
+	case "p":
+		r.endParagraph()
+	case "tc":
+		r.endCell()
+	case "tr":
+		r.endRow()
+	case "tbl":
+		r.endTable()
+	}
+}
+
 func plainCells(texts []string) []cell {
 	cells := make([]cell, len(texts))
 	for i, text := range texts {

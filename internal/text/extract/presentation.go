@@ -2,7 +2,6 @@ package extract
 
 import (
 	"encoding/xml"
-	"strings"
 
 	"agentplatform/internal/text/document"
 )
@@ -53,7 +52,7 @@ func readSlide(m *members, name string, b *builder) error {
 }
 
 func readShapes(m *members, name string, b *builder) error {
-	whole, err := m.walk(name, b, &slideReader{rowText: rowText{b: b}})
+	whole, err := m.walk(name, b, &slideReader{gridText: gridText{rowText: rowText{b: b}}})
 	if whole {
 		b.end()
 	}
@@ -61,13 +60,10 @@ func readShapes(m *members, name string, b *builder) error {
 }
 
 type slideReader struct {
-	rowText
+	gridText
 
 	placeholder string // what the shape stands for: title, body, …
 	left        bool   // the shape repeats what stands elsewhere: the number of the slide, the date, the footer
-	merge       cell   // with which others the cell is merged
-	names       bool   // the first row of the table has the names of the columns
-	table       *table
 }
 
 func (r *slideReader) start(p *parts, e xml.StartElement) error {
@@ -83,13 +79,13 @@ func (r *slideReader) start(p *parts, e xml.StartElement) error {
 		}
 		r.left = r.placeholder == "sldNum" || r.placeholder == "dt" || r.placeholder == "ftr" || r.placeholder == "hdr"
 	case "tbl":
-		r.table, r.names = newTable(r.b), false
+		r.beginTable()
 	case "tblPr":
-		r.names = attribute(e, "firstRow") == "1"
+		r.named = attribute(e, "firstRow") == "1"
 	case "tc":
-		r.cell, r.merge = &strings.Builder{}, cell{left: isOn(e, "hMerge"), up: isOn(e, "vMerge")}
+		r.beginCell(cell{left: isOn(e, "hMerge"), up: isOn(e, "vMerge")})
 	case "p":
-		r.paragraph()
+		r.paragraph(r.kind())
 	case "buNone":
 		if r.b.opened && r.b.kind == document.Item {
 			r.b.kind = document.Paragraph
@@ -108,42 +104,22 @@ func (r *slideReader) start(p *parts, e xml.StartElement) error {
 	return nil
 }
 
-// paragraph begins a paragraph of a shape or cell.
-func (r *slideReader) paragraph() {
-	switch {
-	case r.cell != nil:
-		r.write(" ")
-	case r.placeholder == "title", r.placeholder == "ctrTitle":
-		r.b.begin(document.Heading, 1)
-	case r.placeholder == "subTitle":
-		r.b.begin(document.Heading, 2)
-	case r.placeholder == "body":
-		r.b.begin(document.Item, 0)
-	default:
-		r.b.begin(document.Paragraph, 0)
+// kind is what the paragraphs of the shape are.
+func (r *slideReader) kind() (kind document.Kind, level int) {
+	switch r.placeholder {
+	case "title", "ctrTitle":
+		return document.Heading, 1
+	case "subTitle":
+		return document.Heading, 2
+	case "body":
+		return document.Item, 0
 	}
+	return document.Paragraph, 0
 }
 
 func (r *slideReader) write(s string) {
 	if !r.left {
 		r.rowText.write(s)
-	}
-}
-
-func (r *slideReader) ended(name string) {
-	switch name {
-	case "p":
-		if r.cell == nil {
-			r.b.end()
-		}
-	case "tc":
-		r.endCell(r.merge, 1)
-	case "tr":
-		if r.table == nil {
-			r.table = newTable(r.b)
-		}
-		r.table.add(r.cells, r.names)
-		r.cells = nil
 	}
 }
 

@@ -20,7 +20,7 @@ func readWord(m *members, _ input, b *builder) error {
 		if m.files[name] == nil || b.full {
 			continue
 		}
-		r := &wordReader{rowText: rowText{b: b}, styles: styles}
+		r := &wordReader{gridText: gridText{rowText: rowText{b: b}}, styles: styles}
 		whole, err := m.walk(name, b, r)
 		if err != nil {
 			return err
@@ -77,18 +77,12 @@ func wordStyles(m *members, b *builder) (map[string]wordStyle, error) {
 	return styles, err
 }
 
-// wordReader reads the elements of a text. A table within a table is part of its cell.
+// wordReader reads the elements of a text.
 type wordReader struct {
-	rowText
+	gridText
 
-	styles  map[string]wordStyle
-	tables  int  // depth of tables
-	merge   cell // with which others the cell is merged
-	across  int  // columns of the cell
-	after   int  // empty columns at the end of the present row
-	names   bool // the present row has the names of the columns
-	heading bool // the first row of the table has them
-	table   *table
+	styles map[string]wordStyle
+	after  int // empty columns at the end of the present row
 }
 
 func (r *wordReader) start(p *parts, e xml.StartElement) error {
@@ -106,11 +100,7 @@ func (r *wordReader) start(p *parts, e xml.StartElement) error {
 	case "Fallback", "moveFrom", "instrText", "delText", "tabs", "pPrChange", "tblPrChange", "trPrChange", "tcPrChange":
 		return p.skip()
 	case "p":
-		if r.cell == nil {
-			r.b.begin(document.Paragraph, 0)
-		} else {
-			r.write(" ")
-		}
+		r.paragraph(document.Paragraph, 0)
 	default:
 		r.property(e)
 		r.tabular(e)
@@ -165,20 +155,14 @@ func (r *wordReader) level(style string) int {
 func (r *wordReader) tabular(e xml.StartElement) {
 	switch e.Name.Local {
 	case "tbl":
-		if r.tables++; r.tables == 1 {
-			r.b.end()
-			r.table, r.heading = newTable(r.b), false
-		}
+		r.beginTable()
 	case "tblLook":
 		look, _ := strconv.ParseUint(attribute(e, "val"), 16, 16)
-		r.heading = r.heading || look&0x20 != 0 || attribute(e, "firstRow") == "1"
+		r.named = r.named || look&0x20 != 0 || attribute(e, "firstRow") == "1"
 	case "tblHeader":
 		r.names = attribute(e, "val") != "0" && attribute(e, "val") != "false"
 	case "tc":
-		if r.tables == 1 {
-			r.endCell()
-			r.cell, r.across, r.merge = &strings.Builder{}, 1, cell{}
-		}
+		r.beginCell(cell{})
 	default:
 		if r.tables == 1 {
 			r.merged(e)
@@ -205,40 +189,11 @@ func (r *wordReader) merged(e xml.StartElement) {
 	}
 }
 
-func (r *wordReader) fill(columns int) {
-	r.cells = append(r.cells, make([]cell, min(columns, maxCells-len(r.cells)))...)
-}
-
 func (r *wordReader) ended(name string) {
-	switch name {
-	case "p":
-		if r.cell == nil {
-			r.b.end()
-		}
-	case "tc":
-		if r.tables == 1 {
-			r.endCell()
-		}
-	case "tr":
-		if r.tables == 1 {
-			r.endRow()
-		}
-	case "tbl":
-		if r.tables == 1 {
-			r.endRow()
-		}
-		r.tables = max(0, r.tables-1)
+	if name == "tr" && r.tables == 1 {
+		r.endCell()
+		r.fill(r.after)
+		r.after = 0
 	}
-}
-
-func (r *wordReader) endCell() { r.rowText.endCell(r.merge, r.across) }
-
-func (r *wordReader) endRow() {
-	r.endCell()
-	r.fill(r.after)
-	if len(r.cells) == 0 {
-		return
-	}
-	r.table.add(r.cells, r.names || r.heading)
-	r.cells, r.names, r.after = nil, false, 0
+	r.gridText.ended(name)
 }
