@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -20,20 +21,28 @@ import (
 type members struct {
 	files map[string]*zip.File
 	is    format
-	left  int64 // bytes
+	main  string // the member that has, or names, the text
+	left  int64  // bytes
 	most  int64
 }
 
-// tells is the member that each format has.
+// tells are the members that each format has, unless the archive names its main part.
 var tells = []struct {
 	member string
 	is     format
-	read   func(m *members, in input, b *builder) error
 }{
-	{"word/document.xml", word, readWord},
-	{"ppt/presentation.xml", presentation, readPresentation},
-	{"xl/workbook.xml", workbook, readWorkbook},
-	{"META-INF/container.xml", book, readBook},
+	{"word/document.xml", word},
+	{"ppt/presentation.xml", presentation},
+	{"xl/workbook.xml", workbook},
+	{"META-INF/container.xml", book},
+}
+
+// mains are the formats by the element of the main part that an archive names.
+var mains = map[string]format{"document": word, "presentation": presentation, "workbook": workbook}
+
+// archived read the formats of archives.
+var archived = map[format]func(m *members, in input, b *builder) error{
+	word: readWord, presentation: readPresentation, workbook: readWorkbook, book: readBook,
 }
 
 // readArchive reads the archives of known formats, told apart by their members.
@@ -48,28 +57,66 @@ func readArchive(in input, b *builder) error {
 	if len(z.File) > maxMembers {
 		return Fault{TooLarge, fmt.Sprintf("the archive has more than %d files", maxMembers)}
 	}
-	m := members{files: make(map[string]*zip.File, len(z.File)), left: b.most.unpacked, most: b.most.unpacked}
+	m := members{
+		files: make(map[string]*zip.File, len(z.File)), is: in.format, left: b.most.unpacked, most: b.most.unpacked,
+	}
 	for _, f := range z.File {
 		if name := strings.TrimPrefix(f.Name, "/"); m.files[name] == nil {
 			m.files[name] = f
 		}
 	}
-	for _, tell := range tells {
-		if m.files[tell.member] != nil {
-			m.is = tell.is
-			if tell.is != book {
-				if err := m.each("docProps/core.xml", b.describe); err != nil {
-					return err
-				}
-			}
-			return tell.read(&m, in, b)
+	known, err := m.recognize()
+	switch {
+	case err != nil:
+		return err
+	case known:
+		if err := m.describe(b); err != nil {
+			return err
 		}
-	}
-	if in.format == archive {
+		return archived[m.is](&m, in, b)
+	case in.format == archive:
 		return ErrKind
 	}
 	return fmt.Errorf("it is no %s: it has no text", in.format)
 }
+
+// recognize finds the format, by the main part if the archive names one, else by a member.
+func (m *members) recognize() (known bool, err error) {
+	main, err := m.part("", "officeDocument", "")
+	if err != nil {
+		return false, err
+	}
+	root := ""
+	err = m.each(main, func(_ *parts, e xml.StartElement) error {
+		root = e.Name.Local
+		return errEnough
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return false, err
+	}
+	if is, known := mains[root]; known {
+		m.is, m.main = is, main
+		return true, nil
+	}
+	for _, tell := range tells {
+		if m.files[tell.member] != nil {
+			m.is, m.main = tell.is, tell.member
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// describe takes title and language from the part of an Office document that has them.
+func (m *members) describe(b *builder) error {
+	core, err := m.part("", "core-properties", "docProps/core.xml")
+	if err != nil {
+		return err
+	}
+	return m.each(core, b.describe)
+}
+
+var errEnough = errors.New("enough was read")
 
 var errMissing = errors.New("a part is missing")
 
@@ -193,14 +240,17 @@ func (b *builder) describe(p *parts, e xml.StartElement) error {
 
 type elements interface {
 	start(p *parts, e xml.StartElement) error
-	ended(name string)
+	ended(name string) error
 }
+
+// mixed takes what stands between elements, too.
+type mixed interface{ text(s string) }
 
 // each takes the elements of a member where they begin.
 type each func(p *parts, e xml.StartElement) error
 
 func (do each) start(p *parts, e xml.StartElement) error { return do(p, e) }
-func (each) ended(string)                                {}
+func (each) ended(string) error                          { return nil }
 
 // each calls do for each element of a member, if there is one of that name.
 func (m *members) each(name string, do each) error {
@@ -218,8 +268,14 @@ func (m *members) walk(name string, b *builder, r elements) (whole bool, err err
 		return false, err
 	}
 	defer func() { _ = from.Close() }()
-	p := &parts{d: xml.NewDecoder(from), is: m.is}
+	return walk(from, m.is, b, r)
+}
+
+// walk is the method of this name for a file that is no archive.
+func walk(from io.Reader, is format, b *builder, r elements) (whole bool, err error) {
+	p := &parts{d: xml.NewDecoder(from), is: is}
 	p.d.CharsetReader = charset.NewReaderLabel
+	between, _ := r.(mixed)
 	for !b.full {
 		token, err := p.next()
 		switch t := token.(type) {
@@ -228,7 +284,11 @@ func (m *members) walk(name string, b *builder, r elements) (whole bool, err err
 		case xml.StartElement:
 			err = r.start(p, t)
 		case xml.EndElement:
-			r.ended(t.Name.Local)
+			err = r.ended(t.Name.Local)
+		case xml.CharData:
+			if between != nil {
+				between.text(string(t))
+			}
 		}
 		if err != nil {
 			return false, err
@@ -255,3 +315,14 @@ func (m *members) relations(name string) (map[string]relation, error) {
 }
 
 type relation struct{ member, kind string }
+
+// part is the member of a kind to which a member refers, otherwise the one of that name.
+func (m *members) part(of, kind, otherwise string) (string, error) {
+	relations, err := m.relations(of)
+	for _, id := range slices.Sorted(maps.Keys(relations)) {
+		if to := relations[id]; to.kind == kind && m.files[to.member] != nil {
+			return to.member, err
+		}
+	}
+	return otherwise, err
+}

@@ -108,7 +108,7 @@ func (r *gridText) endParagraph() {
 }
 
 // ended takes the ends of elements of Office, whose names are the same in texts and slides.
-func (r *gridText) ended(name string) {
+func (r *gridText) ended(name string) error {
 	switch name {
 	case "p":
 		r.endParagraph()
@@ -119,6 +119,7 @@ func (r *gridText) ended(name string) {
 	case "tbl":
 		r.endTable()
 	}
+	return nil
 }
 
 func plainCells(texts []string) []cell {
@@ -152,11 +153,12 @@ type table struct {
 
 // tableRow is a row that is not written yet.
 type tableRow struct {
-	text  string
-	cells int
-	own   int // of cells, those up to the last that is not merged with another
-	texts int // cells with text that are not merged with one before them
-	names bool
+	text    string
+	cells   int
+	own     int  // of cells, those up to the last that is not merged with another
+	texts   int  // cells with text that are not merged with one before them
+	names   bool // it may have the names of the columns
+	guessed bool // nobody says so
 }
 
 func newTable(b *builder) *table { return &table{b: b, header: -1} }
@@ -171,6 +173,15 @@ const (
 
 // add adds a row. Only the first row that is neither empty nor a title can have the names of the columns.
 func (t *table) add(cells []cell, names bool) {
+	t.addRow(cells, tableRow{names: names})
+}
+
+// addGuessed adds a row that has the names of the columns if it looks like that.
+func (t *table) addGuessed(cells []cell) {
+	t.addRow(cells, tableRow{names: names(cells), guessed: true})
+}
+
+func (t *table) addRow(cells []cell, row tableRow) {
 	if t.b.count(len(cells)); t.b.full {
 		return
 	}
@@ -178,7 +189,6 @@ func (t *table) add(cells []cell, names bool) {
 		t.b.end()
 		t.b.table = t
 	}
-	row := tableRow{names: names}
 	texts := make([]string, 0, min(len(cells), maxCells))
 	size := 0
 	for i, c := range cells[:min(len(cells), maxCells)] {

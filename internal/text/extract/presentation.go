@@ -8,13 +8,12 @@ import (
 
 // readPresentation reads a presentation: a slide is a page, its notes follow its text.
 func readPresentation(m *members, _ input, b *builder) error {
-	const whole = "ppt/presentation.xml"
-	relations, err := m.relations(whole)
+	relations, err := m.relations(m.main)
 	if err != nil {
 		return err
 	}
 	seen := map[string]bool{}
-	return m.each(whole, func(_ *parts, e xml.StartElement) error {
+	return m.each(m.main, func(_ *parts, e xml.StartElement) error {
 		slide := relations[idOf(e)]
 		if e.Name.Local != "sldId" || slide.kind != "slide" || seen[slide.member] || b.full {
 			return nil

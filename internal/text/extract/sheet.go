@@ -31,13 +31,12 @@ type area struct{ top, left, bottom, right int }
 
 // sheetMembers are the members of a workbook that have its sheets, by the names of these.
 func sheetMembers(m *members) (map[string]string, error) {
-	const whole = "xl/workbook.xml"
-	relations, err := m.relations(whole)
+	relations, err := m.relations(m.main)
 	if err != nil {
 		return nil, err
 	}
 	sheets := map[string]string{}
-	err = m.each(whole, func(_ *parts, e xml.StartElement) error {
+	err = m.each(m.main, func(_ *parts, e xml.StartElement) error {
 		if e.Name.Local == "sheet" && len(sheets) < maxMembers {
 			sheets[attribute(e, "name")] = relations[idOf(e)].member
 		}

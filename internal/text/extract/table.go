@@ -32,7 +32,7 @@ func readTable(in input, b *builder) error {
 		if len(cells) > maxCells {
 			return tooWide()
 		}
-		t.add(plainCells(cells), names(cells))
+		t.addGuessed(plainCells(cells))
 	}
 	return nil
 }
@@ -42,9 +42,9 @@ func tooWide() error {
 }
 
 // names reports whether cells may be the names of columns.
-func names(cells []string) bool {
-	for _, cell := range cells {
-		if _, err := strconv.ParseFloat(strings.TrimSpace(cell), 64); err == nil {
+func names(cells []cell) bool {
+	for _, c := range cells {
+		if _, err := strconv.ParseFloat(strings.TrimSpace(c.text), 64); err == nil {
 			return false
 		}
 	}

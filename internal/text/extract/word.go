@@ -2,6 +2,7 @@ package extract
 
 import (
 	"encoding/xml"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,7 +17,11 @@ func readWord(m *members, _ input, b *builder) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"word/document.xml", "word/footnotes.xml", "word/endnotes.xml"} {
+	for _, kind := range []string{"", "footnotes", "endnotes"} {
+		name, err := m.wordPart(kind)
+		if err != nil {
+			return err
+		}
 		if m.files[name] == nil || b.full {
 			continue
 		}
@@ -33,6 +38,14 @@ func readWord(m *members, _ input, b *builder) error {
 	return nil
 }
 
+// wordPart is the member of a kind: the text itself, which has none, or one that it refers to.
+func (m *members) wordPart(kind string) (string, error) {
+	if kind == "" {
+		return m.main, nil
+	}
+	return m.part(m.main, kind, path.Join(path.Dir(m.main), kind+".xml"))
+}
+
 // wordStyle is what a style says of its paragraphs.
 type wordStyle struct {
 	heading int // 1 to 9; 0: none
@@ -45,7 +58,11 @@ var headingStyle = regexp.MustCompile(`(?i)^heading ?([1-9])$`)
 func wordStyles(m *members, b *builder) (map[string]wordStyle, error) {
 	styles := map[string]wordStyle{}
 	id, defaults := "", false
-	err := m.each("word/styles.xml", func(_ *parts, e xml.StartElement) error {
+	name, err := m.wordPart("styles")
+	if err != nil {
+		return nil, err
+	}
+	err = m.each(name, func(_ *parts, e xml.StartElement) error {
 		of := styles[id]
 		switch value := attribute(e, "val"); e.Name.Local {
 		case "docDefaults":
@@ -189,11 +206,11 @@ func (r *wordReader) merged(e xml.StartElement) {
 	}
 }
 
-func (r *wordReader) ended(name string) {
+func (r *wordReader) ended(name string) error {
 	if name == "tr" && r.tables == 1 {
 		r.endCell()
 		r.fill(r.after)
 		r.after = 0
 	}
-	r.gridText.ended(name)
+	return r.gridText.ended(name)
 }

@@ -72,7 +72,7 @@ func readSheet(f *excelize.File, sheet string, marks *sheetMarks, b *builder) er
 			b.block(document.Heading, 1, oneLine(sheet))
 			named = true
 		}
-		t.add(cells, names(texts))
+		t.addGuessed(cells)
 	}
 	for cells := marks.cells(row, nil, b); len(cells) > 0 && !b.full; cells = marks.cells(row, nil, b) {
 		t.add(cells, false)
