@@ -35,6 +35,8 @@ var tells = []struct {
 	{"ppt/presentation.xml", presentation},
 	{"xl/workbook.xml", workbook},
 	{"META-INF/container.xml", book},
+	{"content.xml", openDocument},
+	{"META-INF/manifest.xml", openDocument},
 }
 
 // mains are the formats by the element of the main part that an archive names.
@@ -42,7 +44,7 @@ var mains = map[string]format{"document": word, "presentation": presentation, "w
 
 // archived read the formats of archives.
 var archived = map[format]func(m *members, in input, b *builder) error{
-	word: readWord, presentation: readPresentation, workbook: readWorkbook, book: readBook,
+	word: readWord, presentation: readPresentation, workbook: readWorkbook, book: readBook, openDocument: readOpenParts,
 }
 
 // readArchive reads the archives of known formats, told apart by their members.

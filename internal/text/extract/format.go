@@ -23,6 +23,7 @@ const (
 	presentation format = "presentation"
 	workbook     format = "workbook"
 	book         format = "e-book"
+	openDocument format = "OpenDocument file"
 	richText     format = "RTF document"
 	mail         format = "e-mail"
 	archive      format = "archive"      // of any kind: its members tell
@@ -42,7 +43,7 @@ type input struct {
 var readers = map[format]func(in input, b *builder) error{
 	plainText: readPlain, markdown: readMarkdown, page: readPage, jsonText: readJSON, commaTable: readTable,
 	portable: readPDF, archive: readArchive, word: readArchive,
-	presentation: readArchive, workbook: readArchive, book: readArchive, richText: readRichText, mail: readMail,
+	presentation: readArchive, workbook: readArchive, book: readArchive, openDocument: readOpenDocument, richText: readRichText, mail: readMail,
 	compound: readCompound,
 }
 
@@ -59,6 +60,13 @@ var types = map[string]format{
 	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   word,
 	"application/vnd.openxmlformats-officedocument.presentationml.presentation": presentation,
 	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         workbook,
+
+	"application/vnd.oasis.opendocument.text":                  openDocument,
+	"application/vnd.oasis.opendocument.text-template":         openDocument,
+	"application/vnd.oasis.opendocument.spreadsheet":           openDocument,
+	"application/vnd.oasis.opendocument.spreadsheet-template":  openDocument,
+	"application/vnd.oasis.opendocument.presentation":          openDocument,
+	"application/vnd.oasis.opendocument.presentation-template": openDocument,
 }
 
 // Types are the media types of files whose text is read, sorted.
@@ -70,6 +78,8 @@ var extensions = map[string]format{
 	".md": markdown, ".markdown": markdown, ".csv": commaTable, ".tsv": commaTable, ".json": jsonText,
 	".jsonl": jsonText, ".ndjson": jsonText, ".pdf": portable, ".rtf": richText, ".eml": mail, ".epub": book,
 	".docx": word, ".docm": word, ".pptx": presentation, ".pptm": presentation, ".xlsx": workbook, ".xlsm": workbook,
+	".odt": openDocument, ".ott": openDocument, ".fodt": openDocument, ".ods": openDocument, ".ots": openDocument,
+	".fods": openDocument, ".odp": openDocument, ".otp": openDocument, ".fodp": openDocument,
 }
 
 // magic are the bytes that a format begins with.
@@ -78,7 +88,7 @@ var magic = map[format]string{
 }
 
 func isArchive(is format) bool {
-	return is == word || is == presentation || is == workbook || is == book
+	return is == word || is == presentation || is == workbook || is == book || is == openDocument
 }
 
 // recognize says what a file is, by how it begins; then by the type and the name that its sender gives, of which the
@@ -93,6 +103,9 @@ func (f File) recognize(head []byte) format {
 			return said[at]
 		}
 		return is
+	}
+	if isFlatOpen(head) {
+		return openDocument
 	}
 	for _, is := range said {
 		if _, marked := magic[is]; !marked && !isArchive(is) {

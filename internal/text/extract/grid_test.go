@@ -96,6 +96,12 @@ var formats = map[string]func(t require.TestingT, g grid) []byte{
 	"slides.pptx": func(t require.TestingT, g grid) []byte { return g.slide(t) },
 	"text.rtf":    func(_ require.TestingT, g grid) []byte { return g.rich() },
 	"sheet.xlsx":  func(t require.TestingT, g grid) []byte { return g.sheet(t) },
+	"text.odt":    func(t require.TestingT, g grid) []byte { return openOf(t, "text", g.open()) },
+	"sheet.ods":   func(t require.TestingT, g grid) []byte { return openOf(t, "spreadsheet", g.open()) },
+	"slides.odp": func(t require.TestingT, g grid) []byte {
+		return openOf(t, "presentation", "<draw:page><draw:frame>"+g.open()+"</draw:frame></draw:page>")
+	},
+	"flat.fodt": func(_ require.TestingT, g grid) []byte { return flatOf("text", g.open()) },
 }
 
 func (g grid) separated(t require.TestingT, comma rune) []byte {
@@ -255,6 +261,43 @@ func (g grid) sheet(t require.TestingT) []byte {
 	b, err := f.WriteToBuffer()
 	require.NoError(t, err)
 	return b.Bytes()
+}
+
+// open is the grid as a table of OpenDocument, in which the same cells, or rows, that follow each other are one.
+func (g grid) open() string {
+	var rows []string
+	var times []int
+	for r, row := range g {
+		text := ""
+		for c := 0; c < len(row); {
+			next := c + 1
+			for next < len(row) && row[next] == row[c] && row[c].across < 2 && row[c].down < 2 {
+				next++
+			}
+			name := "table:table-cell"
+			if row[c].across == 0 {
+				name = "table:covered-table-cell"
+			}
+			text += fmt.Sprintf(`<%s table:number-columns-repeated="%d" table:number-columns-spanned="%d" `+
+				`table:number-rows-spanned="%d"><text:p>%s</text:p></%s>`, name, next-c, row[c].across, row[c].down,
+				strings.ReplaceAll(html.EscapeString(row[c].text), "\n", "</text:p><text:p>"), name)
+			c = next
+		}
+		if last := len(rows) - 1; r > 1 && rows[last] == text && !strings.Contains(text, "covered") {
+			times[last]++
+			continue
+		}
+		rows, times = append(rows, text), append(times, 1)
+	}
+	var b strings.Builder
+	b.WriteString(`<table:table table:name="S">`)
+	for i, row := range rows {
+		end := `<table:table-cell table:number-columns-repeated="16380"/>`
+		_, _ = fmt.Fprintf(&b, `<table:table-row table:number-rows-repeated="%d">%s%s</table:table-row>`, times[i], row,
+			end)
+	}
+	b.WriteString(`<table:table-row table:number-rows-repeated="1048576"><table:table-cell/></table:table-row>`)
+	return b.String() + "</table:table>"
 }
 
 // gridOf are the cells of the only table of a file.

@@ -1,0 +1,58 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"agentplatform/internal/text/document"
+)
+
+const (
+	// pageNumber stands for the number of a page in a header or footer.
+	pageNumber = "\uFFFC"
+	// fewWords are as many as "Page 1 of 2" has. A line of no more, and a page number, says nothing else.
+	fewWords   = 2
+	maxMargins = 1000 // lines of headers and footers
+)
+
+// margins are the lines of headers and footers, each once, without page numbers.
+type margins struct{ lines []string }
+
+// add adds the lines of a header or footer.
+func (m *margins) add(text string) {
+	for line := range strings.FieldsFuncSeq(text, isBreak) {
+		words := strings.Fields(strings.ReplaceAll(tidy(line), pageNumber, " "))
+		numbered := strings.Contains(line, pageNumber)
+		if numbered && countWords(words) <= fewWords || len(m.lines) >= maxMargins {
+			continue
+		}
+		if line = strings.Join(words, " "); !slices.Contains(m.lines, line) {
+			m.lines = append(m.lines, line)
+		}
+	}
+}
+
+// countWords is the number of those that have a letter or digit.
+func countWords(words []string) int {
+	n := 0
+	for _, word := range words {
+		if strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// take adds what a builder has of headers and footers.
+func (m *margins) take(from *builder) {
+	text, _ := from.finish()
+	m.add(text.Body)
+}
+
+// write writes the lines, each as a paragraph.
+func (m *margins) write(b *builder) {
+	for _, line := range m.lines {
+		b.block(document.Paragraph, 0, line)
+	}
+}
