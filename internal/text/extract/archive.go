@@ -22,8 +22,11 @@ type members struct {
 	files map[string]*zip.File
 	is    format
 	main  string // the member that has, or names, the text
-	left  int64  // bytes
-	most  int64
+
+	margins margins
+
+	left int64 // bytes
+	most int64
 }
 
 // tells are the members that each format has, unless the archive names its main part.
@@ -75,7 +78,11 @@ func readArchive(in input, b *builder) error {
 		if err := m.describe(b); err != nil {
 			return err
 		}
-		return archived[m.is](&m, in, b)
+		if err := archived[m.is](&m, in, b); err != nil {
+			return err
+		}
+		m.margins.write(b)
+		return nil
 	case in.format == archive:
 		return ErrKind
 	}

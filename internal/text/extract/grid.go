@@ -50,6 +50,10 @@ type gridText struct {
 	across int  // columns of the cell
 	names  bool // the present row has the names of the columns
 	named  bool // the first row of the table has them
+
+	// objects are the members with charts, or others, that follow the present table or paragraph.
+	objects []string
+	read    func(name string) error // reads an object; nil: none is read
 }
 
 func (r *gridText) beginTable() {
@@ -107,6 +111,21 @@ func (r *gridText) endParagraph() {
 	}
 }
 
+// addObjects reads the objects that wait, unless a table or paragraph goes on.
+func (r *gridText) addObjects() error {
+	if r.b.opened || r.tables > 0 || r.read == nil {
+		return nil
+	}
+	all := r.objects
+	r.objects = nil
+	for _, name := range all {
+		if err := r.read(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ended takes the ends of elements of Office, whose names are the same in texts and slides.
 func (r *gridText) ended(name string) error {
 	switch name {
@@ -119,7 +138,7 @@ func (r *gridText) ended(name string) error {
 	case "tbl":
 		r.endTable()
 	}
-	return nil
+	return r.addObjects()
 }
 
 func plainCells(texts []string) []cell {

@@ -27,7 +27,7 @@ func (m *margins) add(text string) {
 		if numbered && countWords(words) <= fewWords || len(m.lines) >= maxMargins {
 			continue
 		}
-		if line = strings.Join(words, " "); !slices.Contains(m.lines, line) {
+		if line = strings.Join(words, " "); line != "" && !slices.Contains(m.lines, line) {
 			m.lines = append(m.lines, line)
 		}
 	}

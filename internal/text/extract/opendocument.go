@@ -23,11 +23,16 @@ func readOpenDocument(in input, b *builder) error {
 	if !isFlatOpen(in.data) {
 		return readArchive(in, b)
 	}
-	r := newOpenReader(&members{is: in.format}, b)
+	m := &members{is: in.format}
+	r := newOpenReader(m, b)
 	if _, err := walk(bytes.NewReader(in.data), in.format, b, r); err != nil {
 		return err
 	}
-	return r.finish()
+	if err := r.finish(); err != nil {
+		return err
+	}
+	m.margins.write(b)
+	return nil
 }
 
 // readOpenParts reads the parts of an archive in the order in which a file of one part has them.
@@ -66,11 +71,9 @@ type openReader struct {
 	lists  int    // lists within each other
 	class  string // of the present frame of a slide: title, outline, …
 
-	objects []string        // charts, and others, that follow the present table or paragraph
-	seen    map[string]bool // objects that were read
-	aside   aside
-	notes   *builder
-	margins margins
+	seen  map[string]bool // objects that were read
+	aside aside
+	notes *builder
 
 	openTable
 }
@@ -89,10 +92,9 @@ type openStyle struct {
 }
 
 func newOpenReader(m *members, b *builder) *openReader {
-	return &openReader{
-		gridText: gridText{rowText: rowText{b: b}}, m: m, styles: map[string]openStyle{}, seen: map[string]bool{},
-		notes: &builder{most: b.most},
-	}
+	r := &openReader{m: m, styles: map[string]openStyle{}, seen: map[string]bool{}, notes: &builder{most: b.most}}
+	r.gridText = gridText{rowText: rowText{b: b}, read: r.readObject}
+	return r
 }
 
 // unread are the elements whose text is none of the document.
@@ -115,7 +117,7 @@ func (r *openReader) start(p *parts, e xml.StartElement) error {
 		return p.skip()
 	case name == "footer-decl", name == "header-decl":
 		text, err := p.characters(utf8Most * r.b.most.characters)
-		r.margins.add(text)
+		r.m.margins.add(text)
 		return err
 	case r.aside.name == "" && r.body == "":
 		return r.prologue(p, e)
@@ -186,7 +188,7 @@ func (r *openReader) end() {
 	r.endTable()
 	r.b.end()
 	if r.aside.name != "note" {
-		r.margins.take(r.b)
+		r.m.margins.take(r.b)
 	}
 	r.gridText, r.aside = r.aside.back, aside{}
 }
@@ -273,23 +275,13 @@ func (r *openReader) object(p *parts, e xml.StartElement) error {
 	return nil
 }
 
-// addObjects reads the objects that wait, unless a table or paragraph goes on.
-func (r *openReader) addObjects() error {
-	if r.within > 0 || r.tables > 0 || r.aside.name != "" {
-		return nil
+// readObject reads an object, but none that is within it.
+func (r *openReader) readObject(name string) error {
+	within := newOpenReader(&members{is: r.m.is}, r.b)
+	if _, err := r.m.walk(name, r.b, within); err != nil {
+		return err
 	}
-	all := r.objects
-	r.objects = nil
-	for _, name := range all {
-		within := newOpenReader(&members{is: r.m.is}, r.b) // which has no objects of its own
-		if _, err := r.m.walk(name, r.b, within); err != nil {
-			return err
-		}
-		if err := within.finish(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return within.finish()
 }
 
 func (r *openReader) ended(name string) error {
@@ -318,7 +310,7 @@ func (r *openReader) ended(name string) error {
 	return r.addObjects()
 }
 
-// finish writes what follows the text: footnotes and endnotes, then headers and footers.
+// finish writes the footnotes and endnotes.
 func (r *openReader) finish() error {
 	r.within, r.tables, r.aside = 0, 0, aside{}
 	r.b.end()
@@ -327,6 +319,5 @@ func (r *openReader) finish() error {
 	for line := range strings.Lines(notes.Body) {
 		r.b.block(document.Paragraph, 0, line)
 	}
-	r.margins.write(r.b)
 	return err
 }

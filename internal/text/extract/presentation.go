@@ -51,7 +51,11 @@ func readSlide(m *members, name string, b *builder) error {
 }
 
 func readShapes(m *members, name string, b *builder) error {
-	whole, err := m.walk(name, b, &slideReader{gridText: gridText{rowText: rowText{b: b}}})
+	text, err := m.officeText(name, b)
+	if err != nil {
+		return err
+	}
+	whole, err := m.walk(name, b, &slideReader{officeText: text, margins: &m.margins})
 	if whole {
 		b.end()
 	}
@@ -59,10 +63,12 @@ func readShapes(m *members, name string, b *builder) error {
 }
 
 type slideReader struct {
-	gridText
+	officeText
 
 	placeholder string // what the shape stands for: title, body, …
 	left        bool   // the shape repeats what stands elsewhere: the number of the slide, the date, the footer
+	margins     *margins
+	line        []byte // of a header or footer
 }
 
 func (r *slideReader) start(p *parts, e xml.StartElement) error {
@@ -85,6 +91,13 @@ func (r *slideReader) start(p *parts, e xml.StartElement) error {
 		r.beginCell(cell{left: isOn(e, "hMerge"), up: isOn(e, "vMerge")})
 	case "p":
 		r.paragraph(r.kind())
+	case "fld":
+		if r.left {
+			r.write(pageNumber)
+			return p.skip()
+		}
+	case "chart":
+		r.chart(e)
 	case "buNone":
 		if r.b.opened && r.b.kind == document.Item {
 			r.b.kind = document.Paragraph
@@ -117,9 +130,20 @@ func (r *slideReader) kind() (kind document.Kind, level int) {
 }
 
 func (r *slideReader) write(s string) {
-	if !r.left {
+	switch {
+	case !r.left:
 		r.rowText.write(s)
+	case r.placeholder == "ftr" || r.placeholder == "hdr":
+		r.line = append(r.line, s...)
 	}
+}
+
+func (r *slideReader) ended(name string) error {
+	if name == "p" {
+		r.margins.add(string(r.line))
+		r.line = nil
+	}
+	return r.officeText.ended(name)
 }
 
 // isOn reports whether an attribute is there and true.

@@ -22,6 +22,8 @@ type sheetMarks struct {
 	width int                   // the last column with a value
 	long  map[[2]int]longNumber // by row and column
 
+	margins *margins
+
 	row, column int // the present cell
 	number      bool
 	size        int // bytes of long
@@ -47,7 +49,7 @@ func sheetMembers(m *members) (map[string]string, error) {
 
 // readMarks reads the marks of the sheet that a member has.
 func readMarks(m *members, member string, most limits) (*sheetMarks, error) {
-	s := &sheetMarks{most: most, long: map[[2]int]longNumber{}}
+	s := &sheetMarks{most: most, long: map[[2]int]longNumber{}, margins: &m.margins}
 	if err := m.each(member, s.note); err != nil {
 		return nil, err
 	}
@@ -91,6 +93,10 @@ func (s *sheetMarks) note(p *parts, e xml.StartElement) error {
 			s.size += len(n.full)
 		}
 		return err
+	case "oddHeader", "evenHeader", "firstHeader", "oddFooter", "evenFooter", "firstFooter":
+		text, err := p.characters(utf8Most * s.most.characters)
+		s.margins.add(marginCodes.ReplaceAllStringFunc(text, marginText))
+		return err
 	case "mergeCell":
 		if a, is := areaOf(attribute(e, "ref")); is {
 			s.areas = append(s.areas, a)
@@ -100,6 +106,22 @@ func (s *sheetMarks) note(p *parts, e xml.StartElement) error {
 		}
 	}
 	return nil
+}
+
+// marginCodes are the codes in the headers and footers of sheets: fonts, colours, sizes, parts and fields.
+var marginCodes = regexp.MustCompile(`&("[^"]*"|K[0-9A-Fa-f]{6}|K\d\d[+-]\d{3}|\d+|.)`)
+
+// marginText is the text of a code.
+func marginText(code string) string {
+	switch code[1] {
+	case '&':
+		return "&"
+	case 'P', 'N':
+		return pageNumber
+	case 'L', 'C', 'R':
+		return "\n"
+	}
+	return ""
 }
 
 // areaOf is the area of a reference like A1:B2, A:B or 1:2, if it is one of several cells.

@@ -2,8 +2,10 @@ package extract
 
 import (
 	"encoding/xml"
+	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,15 +27,45 @@ func readWord(m *members, _ input, b *builder) error {
 		if m.files[name] == nil || b.full {
 			continue
 		}
-		r := &wordReader{gridText: gridText{rowText: rowText{b: b}}, styles: styles}
-		whole, err := m.walk(name, b, r)
-		if err != nil {
+		if err := m.readWordPart(name, styles, b); err != nil {
 			return err
 		}
-		if whole {
-			r.endRow()
-			b.end()
+	}
+	return m.readWordMargins(styles, b)
+}
+
+func (m *members) readWordPart(name string, styles map[string]wordStyle, b *builder) error {
+	text, err := m.officeText(name, b)
+	if err != nil {
+		return err
+	}
+	r := &wordReader{officeText: text, styles: styles}
+	whole, err := m.walk(name, b, r)
+	if whole {
+		r.endRow()
+		b.end()
+	}
+	return err
+}
+
+// readWordMargins reads the headers and footers.
+func (m *members) readWordMargins(styles map[string]wordStyle, b *builder) error {
+	relations, err := m.relations(m.main)
+	if err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(relations)) {
+		of := relations[id]
+		if of.kind != "header" && of.kind != "footer" || m.files[of.member] == nil || b.full {
+			continue
 		}
+		margin := &builder{most: b.most}
+		r := &wordReader{styles: styles, margin: true}
+		r.b = margin
+		if _, err := m.walk(of.member, b, r); err != nil {
+			return err
+		}
+		m.margins.take(margin)
 	}
 	return nil
 }
@@ -96,17 +128,22 @@ func wordStyles(m *members, b *builder) (map[string]wordStyle, error) {
 
 // wordReader reads the elements of a text.
 type wordReader struct {
-	gridText
+	officeText
 
 	styles map[string]wordStyle
 	after  int // empty columns at the end of the present row
+
+	margin   bool // it is a header or footer
+	changing bool // within a field that differs from page to page, or from day to day
 }
 
 func (r *wordReader) start(p *parts, e xml.StartElement) error {
 	switch e.Name.Local {
 	case "t":
 		text, err := p.characters(utf8Most * r.b.most.characters)
-		r.write(text)
+		if !r.changing {
+			r.write(text)
+		}
 		return err
 	case "tab":
 		r.write("\t")
@@ -114,14 +151,50 @@ func (r *wordReader) start(p *parts, e xml.StartElement) error {
 		r.write("\n")
 	case "noBreakHyphen":
 		r.write("-")
-	case "Fallback", "moveFrom", "instrText", "delText", "tabs", "pPrChange", "tblPrChange", "trPrChange", "tcPrChange":
+	case "Fallback", "moveFrom", "delText", "rt", "tabs", "pPrChange", "tblPrChange", "trPrChange", "tcPrChange":
 		return p.skip()
+	case "fldSimple", "fldChar", "instrText", "pgNum":
+		return r.field(p, e)
+	case "chart":
+		r.chart(e)
 	case "p":
 		r.paragraph(document.Paragraph, 0)
 	default:
 		r.property(e)
 		r.tabular(e)
 	}
+	return nil
+}
+
+// changingFields are those that differ from page to page, or from day to day, with what stands for them.
+var changingFields = map[string]string{
+	"PAGE": pageNumber, "NUMPAGES": pageNumber, "SECTIONPAGES": pageNumber, "DATE": "", "TIME": "",
+}
+
+// field takes what begins or ends a field, or says what is in it. In a margin, those that change are left out.
+func (r *wordReader) field(p *parts, e xml.StartElement) error {
+	instruction, simple := attribute(e, "instr"), e.Name.Local == "fldSimple"
+	switch e.Name.Local {
+	case "fldChar":
+		r.changing = r.changing && attribute(e, "fldCharType") == "separate"
+	case "pgNum":
+		instruction = "PAGE"
+	case "instrText":
+		text, err := p.characters(maxPath)
+		if instruction = text; err != nil {
+			return err
+		}
+	}
+	name, _, _ := strings.Cut(strings.TrimSpace(instruction), " ")
+	as, changes := changingFields[strings.ToUpper(name)]
+	if !changes || !r.margin {
+		return nil
+	}
+	r.write(as)
+	if simple {
+		return p.skip()
+	}
+	r.changing = e.Name.Local == "instrText"
 	return nil
 }
 
@@ -212,5 +285,5 @@ func (r *wordReader) ended(name string) error {
 		r.fill(r.after)
 		r.after = 0
 	}
-	return r.gridText.ended(name)
+	return r.officeText.ended(name)
 }

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"strings"
@@ -37,31 +38,58 @@ func readWorkbook(m *members, in input, b *builder) error {
 		if err != nil {
 			return err
 		}
-		if err := readSheet(f, sheet, marks, b); err != nil {
+		named, err := readSheet(f, sheet, marks, b)
+		if err != nil {
+			return err
+		}
+		if err := m.readSheetCharts(at[sheet], sheet, named, b); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func readSheet(f *excelize.File, sheet string, marks *sheetMarks, b *builder) error {
+// readSheetCharts reads the charts of the sheet that a member has; named: its name stands in the text.
+func (m *members) readSheetCharts(member, sheet string, named bool, b *builder) error {
+	drawing, err := m.part(member, "drawing", "")
+	if err != nil || b.full {
+		return err
+	}
+	r, err := m.officeText(drawing, b)
+	if err != nil {
+		return err
+	}
+	if !named && len(r.charts) > 0 {
+		b.block(document.Heading, 1, oneLine(sheet))
+	}
+	if err := m.each(drawing, func(_ *parts, e xml.StartElement) error {
+		r.chart(e)
+		return nil
+	}); err != nil {
+		return err
+	}
+	return r.addObjects()
+}
+
+// readSheet reads the cells of a sheet, under its name if there are any.
+func readSheet(f *excelize.File, sheet string, marks *sheetMarks, b *builder) (named bool, err error) {
 	rows, err := f.Rows(sheet)
 	if errNoSheet := (excelize.ErrSheetNotExist{}); errors.As(err, &errNoSheet) { // it is a chart
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("the workbook cannot be read: %w", err)
+		return false, fmt.Errorf("the workbook cannot be read: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
 	t := newTable(b)
-	named, row := false, 1
+	row := 1
 	for ; rows.Next() && !b.full; row++ {
 		texts, err := rows.Columns()
 		if err != nil {
-			return fmt.Errorf("the workbook cannot be read: %w", err)
+			return named, fmt.Errorf("the workbook cannot be read: %w", err)
 		}
 		if len(texts) > maxCells {
-			return tooWide()
+			return named, tooWide()
 		}
 		cells := marks.cells(row, texts, b)
 		if len(cells) == 0 {
@@ -79,7 +107,7 @@ func readSheet(f *excelize.File, sheet string, marks *sheetMarks, b *builder) er
 		row++
 	}
 	if err := rows.Error(); err != nil {
-		return fmt.Errorf("the workbook cannot be read: %w", err)
+		return named, fmt.Errorf("the workbook cannot be read: %w", err)
 	}
-	return nil
+	return named, nil
 }
