@@ -66,6 +66,8 @@ type chartReader struct {
 
 	within bool           // a title
 	to     map[int]string // where the present points belong; nil: they are not read
+	outer  map[int]string // the present level of labels, which stands before the inner ones
+	levels int            // of the present labels
 	at     int            // the present point
 	number bool           // the present points are numbers
 	dates  bool           // they are numbers of days
@@ -88,6 +90,11 @@ func (r *chartReader) start(p *parts, e xml.StartElement) error {
 		}
 	case "numCache", "numLit":
 		r.number = true
+	case "lvl":
+		if r.levels++; r.to != nil && r.levels > 1 && r.levels <= maxLevels {
+			r.outer = map[int]string{}
+			r.to = r.outer
+		}
 	case "formatCode":
 		code, err := p.characters(maxPath)
 		r.dates = strings.ContainsAny(notDates.ReplaceAllString(code, ""), "dDyY")
@@ -114,11 +121,11 @@ func (r *chartReader) part(name string) {
 		"tx": of.name, "cat": of.labels, "xVal": of.labels, "val": of.values, "yVal": of.values,
 	}[name]
 	if to != nil {
-		r.to, r.number, r.dates = to, false, false
+		r.to, r.levels, r.number, r.dates = to, 0, false, false
 	}
 }
 
-// add adds a text to the present title or points. Labels may have several levels, the innermost first.
+// add adds a text to the present title or points.
 func (r *chartReader) add(text string) {
 	if r.within {
 		r.titles[len(r.titles)-1] += text
@@ -129,9 +136,6 @@ func (r *chartReader) add(text string) {
 	}
 	if r.number {
 		text = pointOf(text, r.dates)
-	}
-	if before := r.to[r.at]; before != "" {
-		text += " " + before
 	}
 	r.to[r.at] = text
 }
@@ -144,10 +148,33 @@ func (r *chartReader) ended(name string) error {
 		if r.within {
 			r.titles[len(r.titles)-1] += " "
 		}
+	case "lvl":
+		r.endLevel()
 	case "tx", "cat", "xVal", "val", "yVal", "ser":
-		r.to = nil
+		r.to, r.outer = nil, nil
 	}
 	return nil
+}
+
+// maxLevels is how many levels labels may have.
+const maxLevels = 10
+
+// endLevel puts an outer level before the labels so far. Each of its texts holds up to the next.
+func (r *chartReader) endLevel() {
+	if r.outer == nil {
+		return
+	}
+	labels, from := r.series[len(r.series)-1].labels, slices.Sorted(maps.Keys(r.outer))
+	for at, label := range labels {
+		next, is := slices.BinarySearch(from, at)
+		if is {
+			next++
+		}
+		if next > 0 {
+			labels[at] = r.outer[from[next-1]] + " " + label
+		}
+	}
+	r.to, r.outer = labels, nil
 }
 
 // notDates are the parts of a format that are shown as they are, and colours.

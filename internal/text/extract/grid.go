@@ -172,12 +172,12 @@ type table struct {
 
 // tableRow is a row that is not written yet.
 type tableRow struct {
-	text    string
-	cells   int
-	own     int  // of cells, those up to the last that is not merged with another
-	texts   int  // cells with text that are not merged with one before them
-	names   bool // it may have the names of the columns
-	guessed bool // nobody says so
+	text  string
+	cells int
+	own   int  // of cells, those up to the last that is not merged with another
+	texts int  // cells with text that are not merged with one before them
+	names bool // it may have the names of the columns
+	dated bool // its numbers may be years; two such rows are data
 }
 
 func newTable(b *builder) *table { return &table{b: b, header: -1} }
@@ -197,7 +197,8 @@ func (t *table) add(cells []cell, names bool) {
 
 // addGuessed adds a row that has the names of the columns if it looks like that.
 func (t *table) addGuessed(cells []cell) {
-	t.addRow(cells, tableRow{names: names(cells), guessed: true})
+	is, dated := names(cells)
+	t.addRow(cells, tableRow{names: is, dated: dated})
 }
 
 func (t *table) addRow(cells []cell, row tableRow) {
@@ -286,8 +287,9 @@ func (t *table) flush() {
 		missing += max(0, width-r.cells)
 	}
 	fill := t.b.adds(missing)
-	for _, r := range rows {
+	for i, r := range rows {
 		title := r.isTitle(width)
+		r.names = r.names && !(r.dated && i+1 < len(rows) && rows[i+1].dated)
 		switch {
 		case r.cells > width:
 			r.text = strings.Join(strings.Split(r.text, "\t")[:width], "\t")

@@ -662,6 +662,24 @@ func TestHeadersOfTables(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "Region\t\t\t\t\tUnits", headerOf(t, "a.xlsx", b.Bytes()), end)
 	}
+	for data, want := range map[string]string{
+		"Region,2018,2019\nNorth,5,7":            "Region\t2018\t2019",
+		",2018,2019\nNorth,5,7":                  "\t2018\t2019",
+		"Part,202401,20240201,01.2024\nbolt,5":   "Part\t202401\t20240201\t01.2024",
+		"Region,2018,2019\nNorth,2018,1999":      "", // two rows of years are data
+		"Ada,1915\nGrace,1906":                   "",
+		"Region,2018,17\nNorth,5,7":              "",
+		"2018,2019\n5,7":                         "",
+		"Region,1815\nNorth,5":                   "",
+		"Region,2018.5\nNorth,5":                 "",
+		"Region,20181345\nNorth,5":               "",
+		"Sales,,\nRegion,2018,2019\nNorth,5,7\n": "Region\t2018\t2019",
+	} {
+		assert.Equal(t, want, headerOf(t, "a.csv", []byte(data)), data)
+	}
+	assert.Equal(t, "Region\t2018", headerOf(t, "a.ods", openOf(t, "spreadsheet", grid{one("Region", "2018"),
+		one("North", "5")}.open())))
+	assert.Equal(t, "Region\t2018", headerOf(t, "a.xlsx", grid{one("Region", "2018"), one("North", "5")}.sheet(t)))
 	assert.Equal(t, "Region\tUnits", headerOf(t, "a.csv", []byte("Sales,\nRegion,Units\nNorth,7")))
 	assert.Equal(t, "Region\tUnits", headerOf(t, "a.csv", []byte("Region,Units\nNorth,7")))
 }

@@ -64,7 +64,8 @@ const chartOf = `<c:chartSpace><c:chart><c:title><c:tx><c:rich><a:p><a:r><a:t>Sa
 </c:pt></c:numCache></c:numRef></c:cat><c:val><c:numRef><c:numCache><c:formatCode>[Red]0.0 "days"</c:formatCode><c:pt idx="0">
 <c:v>4.2999999999999998</c:v></c:pt></c:numCache></c:numRef></c:val></c:ser><c:ser><c:tx><c:v>B</c:v></c:tx><c:val><c:numLit>
 <c:pt idx="1"><c:v>1E3</c:v></c:pt></c:numLit></c:val></c:ser></c:lineChart><c:scatterChart><c:ser><c:xVal><c:multiLvlStrRef>
-<c:multiLvlStrCache><c:lvl><c:pt idx="0"><c:v>01</c:v></c:pt></c:lvl><c:lvl><c:pt idx="0"><c:v>Q1</c:v></c:pt></c:lvl>
+<c:multiLvlStrCache><c:lvl><c:pt idx="0"><c:v>01</c:v></c:pt><c:pt idx="1"><c:v>02</c:v></c:pt></c:lvl><c:lvl><c:pt idx="0"><c:v>Q1</c:v></c:pt>
+</c:lvl>
 </c:multiLvlStrCache></c:multiLvlStrRef></c:xVal><c:yVal><c:numRef><c:numCache><c:pt idx="0"><c:v>7</c:v></c:pt></c:numCache>
 </c:numRef></c:yVal></c:ser></c:scatterChart><c:valAx><c:title><c:tx><c:rich><a:p><a:r><a:t>in tons</a:t></a:r></a:p></c:rich>
 </c:tx></c:title></c:valAx></c:plotArea></c:chart></c:chartSpace>`
@@ -93,7 +94,8 @@ p "in tons"
 r%d "\tNoše\tB"
 r%d "2024-01-01\t4.3\t"
 r%d "2024-01-02\t\t1000"
-r-1 "Q1 01\t7"`, at, at, at)
+r-1 "Q1 01\t7"
+r-1 "Q1 02\t"`, at, at, at)
 	}
 	charts := related("c", "chart", "c1.xml", "d", "chart", "missing.xml")
 	for name, c := range map[string]struct {
@@ -110,7 +112,7 @@ r-1 "Q1 01\t7"`, at, at, at)
 				`</a:p></p:sp>`, "ppt/_rels/s.xml.rels", charts, "ppt/c1.xml", chartOf), table(2) + "\np \"A\""},
 		"a.xlsx": {sheets(t, "", "xl/_rels/s.xml.rels", related("a", "drawing", "d.xml"), "xl/d.xml", frame,
 			"xl/_rels/d.xml.rels", charts, "xl/c1.xml", chartOf, "xl/_rels/c.xml.rels", related("a", "drawing", "d.xml")),
-			"h1 \"S\"\nr1 \"a\"\n" + table(4) + "\nh1 \"C\"\n" + table(11)},
+			"h1 \"S\"\nr1 \"a\"\n" + table(4) + "\nh1 \"C\"\n" + table(12)},
 	} {
 		text, err := documentOf(t, "", name, c.data)
 		require.NoError(t, err)

@@ -109,7 +109,8 @@ var changing = []string{"sheet-name", "date", "time", "file-name", "print-date",
 func (r *openReader) start(p *parts, e xml.StartElement) error {
 	name, prefix := e.Name.Local, e.Name.Space
 	switch {
-	case slices.Contains(unread, name), strings.HasSuffix(name, "-source"), name == "title" && prefix == "svg":
+	case slices.Contains(unread, name), strings.HasSuffix(name, "-source"), name == "title" && prefix == "svg",
+		name == "list" && r.body == "chart": // the levels of a label, which is there
 		return p.skip()
 	case name == r.aside.name:
 		r.aside.depth++

@@ -93,6 +93,9 @@ func (r *openReader) endCell() {
 		return
 	}
 	text := r.cell.String()
+	if r.value == "NaN" {
+		text, r.value = "", ""
+	}
 	if r.cell = nil; strings.TrimSpace(text) == "" {
 		text = r.value
 	} else if n, is := longNumberOf(r.value); is && r.float {

@@ -8,10 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// readTable reads comma-separated values, whatever separates them. The first row has the names of the columns unless
-// there is a number in it.
+// readTable reads comma-separated values, whatever separates them. The first row has the names of the columns if it
+// looks like that.
 func readTable(in input, b *builder) error {
 	text, err := in.text(b)
 	if err != nil {
@@ -41,14 +42,29 @@ func tooWide() error {
 	return Fault{TooLarge, fmt.Sprintf("a row of the table has more than %d cells", maxCells)}
 }
 
-// names reports whether cells may be the names of columns.
-func names(cells []cell) bool {
-	for _, c := range cells {
-		if _, err := strconv.ParseFloat(strings.TrimSpace(c.text), 64); err == nil {
-			return false
+// names reports whether cells may be the names of columns: none is a number, but for years, months and days after a
+// first cell that is none. dated: there is one of these.
+func names(cells []cell) (is, dated bool) {
+	for i, c := range cells {
+		text := strings.TrimSpace(c.text)
+		if _, err := strconv.ParseFloat(text, 64); err != nil {
+			continue
+		}
+		if dated = i > 0 && isPeriod(text); !dated {
+			return false, false
 		}
 	}
-	return true
+	return true, dated
+}
+
+// isPeriod reports a number that may be a year, a month or a day of 1900 to 2100.
+func isPeriod(number string) bool {
+	for _, form := range []string{"2006", "2006.01", "01.2006", "200601", "20060102"} {
+		if day, err := time.Parse(form, number); err == nil && day.Year() >= 1900 && day.Year() <= 2100 {
+			return true
+		}
+	}
+	return false
 }
 
 // delimiter is what separates the cells of a table: what the line "sep=;" at its beginning says, which is not part of
