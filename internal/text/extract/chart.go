@@ -23,6 +23,7 @@ func (m *members) readChart(name string, b *builder) error {
 	for _, title := range r.titles {
 		b.block(document.Paragraph, 0, oneLine(title))
 	}
+	r.series = r.series[:min(len(r.series), maxCells)]
 	for len(r.series) > 0 && !b.full {
 		r.series = r.series[b.addSeries(r.series):]
 	}
@@ -85,7 +86,7 @@ func (r *chartReader) start(p *parts, e xml.StartElement) error {
 			r.titles = append(r.titles, "")
 		}
 	case "ser":
-		if r.to = nil; len(r.series) < maxCells {
+		if r.to = nil; len(r.series) <= maxCells { // one more than are read
 			r.series = append(r.series, chartSeries{map[int]string{}, map[int]string{}, map[int]string{}})
 		}
 	case "numCache", "numLit":
@@ -113,16 +114,21 @@ func (r *chartReader) start(p *parts, e xml.StartElement) error {
 
 // part notes what the points are that follow.
 func (r *chartReader) part(name string) {
-	if len(r.series) == 0 || r.within {
+	if len(r.series) == 0 || len(r.series) > maxCells || r.within {
 		return
 	}
 	of := r.series[len(r.series)-1]
-	to := map[string]map[int]string{
-		"tx": of.name, "cat": of.labels, "xVal": of.labels, "val": of.values, "yVal": of.values,
-	}[name]
-	if to != nil {
-		r.to, r.levels, r.number, r.dates = to, 0, false, false
+	switch name {
+	case "tx":
+		r.to = of.name
+	case "cat", "xVal":
+		r.to = of.labels
+	case "val", "yVal":
+		r.to = of.values
+	default:
+		return
 	}
+	r.levels, r.number, r.dates = 0, false, false
 }
 
 // add adds a text to the present title or points.

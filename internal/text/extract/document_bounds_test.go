@@ -34,6 +34,7 @@ func TestBombsEndWithinLimits(t *testing.T) {
 	}
 	endsWithinLimits(t, "members.zip", func(t *testing.T) []byte { return manyMembers(t, 200_000) })
 	endsWithinLimits(t, "parts.eml", func(*testing.T) []byte { return nestedMail(100_000) })
+	endsWithinLimits(t, "a chart.docx", func(t *testing.T) []byte { return chartPoints(t, 2_000_000) })
 	assert.Equal(t, temporary, leftovers(t))
 }
 
@@ -125,6 +126,14 @@ func manyMembers(t *testing.T, n int) []byte {
 }
 
 // nestedMail is an e-mail of parts within parts.
+// chartPoints makes a document with a chart of n points, each of which is a series.
+func chartPoints(t *testing.T, n int) []byte {
+	return zipOf(t, "word/document.xml", `<w:p><c:chart r:id="a"/></w:p>`, "word/_rels/document.xml.rels",
+		related("a", "chart", "c.xml"), "word/c.xml",
+		"<c>"+strings.Repeat(`<ser><val><pt idx="1"><v>1</v></pt></val></ser>`, n/2)+
+			"<ser><val>"+strings.Repeat(`<pt idx="2"><v>1</v></pt>`, n/2)+"</val></ser></c>")
+}
+
 func nestedMail(depth int) []byte {
 	var b bytes.Buffer
 	for i := range depth {

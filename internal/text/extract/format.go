@@ -43,7 +43,8 @@ type input struct {
 var readers = map[format]func(in input, b *builder) error{
 	plainText: readPlain, markdown: readMarkdown, page: readPage, jsonText: readJSON, commaTable: readTable,
 	portable: readPDF, archive: readArchive, word: readArchive,
-	presentation: readArchive, workbook: readArchive, book: readArchive, openDocument: readOpenDocument, richText: readRichText, mail: readMail,
+	presentation: readArchive, workbook: readArchive, book: readArchive, openDocument: readOpenDocument,
+	richText: readRichText, mail: readMail,
 	compound: readCompound,
 }
 

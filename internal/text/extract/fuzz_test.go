@@ -97,6 +97,8 @@ var seeds = []string{
 	"a;b\n1;\"2\n3\"\n", `{"a":[1,{"b":"c"}],"d":null}`, "{\"a\":1}\n{\"a\":2}", "PK\x03\x04",
 	`{\rtf1\ansi{\info{\title a}}\uc1 b\'e4\u228?{\*\x y}\par\intbl c\cell\row\pard\outlinelevel1 d}`, mailed,
 	"\xff\xfeh\x00i\x00", "Gr\xfc\xdfe aus K\xf6ln", "a\r\rb\u00a0\u2028c\x00", "---\ntitle: x\n---\n\ny",
+	string(flatOf("text", openTextBody, openMeta, openStyles)), string(flatOf("spreadsheet", openSheets)),
+	string(flatOf("presentation", openSlides+openChart)),
 	strings.Repeat("-\t> 1)\t* + ", maxContained) + "a\n> b\n", strings.Repeat(">", 3*maxContained) + "\n>\n- ",
 }
 

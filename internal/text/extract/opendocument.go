@@ -110,7 +110,7 @@ func (r *openReader) start(p *parts, e xml.StartElement) error {
 	name, prefix := e.Name.Local, e.Name.Space
 	switch {
 	case slices.Contains(unread, name), strings.HasSuffix(name, "-source"), name == "title" && prefix == "svg",
-		name == "list" && r.body == "chart": // the levels of a label, which is there
+		name == "list" && r.chart: // the levels of a label, which is there
 		return p.skip()
 	case name == r.aside.name:
 		r.aside.depth++
@@ -241,7 +241,7 @@ func (r *openReader) kind(style string) (kind document.Kind, level int) {
 
 // text takes the text of paragraphs, in which each white space is a space.
 func (r *openReader) text(s string) {
-	if r.within > 0 {
+	if r.within > 0 && (r.tables == 0 || r.cell != nil) {
 		r.write(strings.Map(func(c rune) rune {
 			if c == '\n' || c == '\r' || c == '\t' {
 				return ' '

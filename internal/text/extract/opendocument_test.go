@@ -86,14 +86,16 @@ func TestStructureOfOpenDocumentsIsKept(t *testing.T) {
 const (
 	openSlides = `<presentation:footer-decl presentation:name="f">In confidence</presentation:footer-decl>
 <draw:page><draw:frame presentation:class="title"><draw:text-box><text:p>Where we stand</text:p></draw:text-box>
-</draw:frame><draw:frame presentation:class="outline"><draw:text-box><text:list><text:list-item><text:p>Sales rose</text:p>
-</text:list-item></text:list></draw:text-box></draw:frame><draw:frame presentation:class="page-number"><draw:text-box>
-<text:p>1</text:p></draw:text-box></draw:frame><draw:frame presentation:class="footer"><draw:text-box><text:p>Draft</text:p>
-</draw:text-box></draw:frame><presentation:notes><draw:page-thumbnail/><draw:frame presentation:class="notes">
-<draw:text-box><text:p>Thank the depot.</text:p></draw:text-box></draw:frame></presentation:notes></draw:page>
-<draw:page/><draw:page><draw:custom-shape><text:p>A shape</text:p></draw:custom-shape></draw:page>`
-	openSheets = `<table:table table:name="Stock &amp; more"><table:shapes><draw:frame><draw:object xlink:href="./Object 1"/>
-</draw:frame></table:shapes><table:table-column/><table:table-row><table:table-cell office:value-type="string">
+</draw:frame><draw:frame presentation:class="outline"><draw:text-box><text:list><text:list-item>
+<text:p>Sales rose</text:p></text:list-item></text:list></draw:text-box></draw:frame>
+<draw:frame presentation:class="page-number"><draw:text-box><text:p>1</text:p></draw:text-box></draw:frame>
+<draw:frame presentation:class="footer"><draw:text-box><text:p>Draft</text:p></draw:text-box></draw:frame>
+<presentation:notes><draw:page-thumbnail/><draw:frame presentation:class="notes"><draw:text-box>
+<text:p>Thank the depot.</text:p></draw:text-box></draw:frame></presentation:notes></draw:page><draw:page/>
+<draw:page><draw:custom-shape><text:p>A shape</text:p></draw:custom-shape></draw:page>`
+	openSheets = `<table:table table:name="Stock &amp; more"><table:shapes><draw:frame>
+<draw:object xlink:href="./Object 1"/></draw:frame></table:shapes>
+<table:table-column/><table:table-row><table:table-cell office:value-type="string">
 <text:p>Part</text:p></table:table-cell><table:table-cell><text:p>Number</text:p></table:table-cell></table:table-row>
 <table:table-row table:number-rows-repeated="2"><table:table-cell><text:p>bolt</text:p></table:table-cell>
 <table:table-cell office:value-type="float" office:value="123456789012"><text:p>1.23E+11</text:p></table:table-cell>
@@ -102,13 +104,17 @@ const (
  table:style-name="ta2"><table:table-row><table:table-cell><text:p>secret</text:p></table:table-cell></table:table-row>
 </table:table><table:table table:name="Empty"/><table:table table:name="Bare"><table:table-row><table:table-cell
  office:value-type="date" office:date-value="2024-03-09"/><table:table-cell/></table:table-row></table:table>`
-	openChart = `<office:document-content><office:body><office:chart><chart:chart><chart:title><text:p>Days by region</text:p>
-</chart:title><table:table table:name="local-table"><table:table-header-rows><table:table-row><table:table-cell>
-<text:p/></table:table-cell><table:table-cell><text:p>Days</text:p></table:table-cell></table:table-row>
-</table:table-header-rows><table:table-rows><table:table-row><table:table-cell><text:p>North</text:p></table:table-cell>
-<table:table-cell office:value-type="float" office:value="7"><text:p>7</text:p></table:table-cell></table:table-row>
-</table:table-rows></table:table></chart:chart></office:chart></office:body></office:document-content>`
-	aChart = `<text:p>Before<draw:frame><draw:object xlink:href="./Object 1"/></draw:frame> and after.</text:p><text:p>E</text:p>`
+	openChart = `<office:document-content><office:body><office:chart><chart:chart><chart:title>
+<text:p>Days by region</text:p></chart:title><table:table table:name="local-table"><table:table-header-rows>
+<table:table-row><table:table-cell><text:p/></table:table-cell><table:table-cell><text:p>Days</text:p>
+</table:table-cell></table:table-row></table:table-header-rows><table:table-rows><table:table-row><table:table-cell>
+<text:p>North</text:p><text:list><text:list-item><text:p>North</text:p></text:list-item></text:list>
+</table:table-cell><table:table-cell office:value-type="float" office:value="NaN"><text:p>NaN</text:p>
+</table:table-cell><table:table-cell office:value-type="float" office:value="7"><text:p>7</text:p>
+</table:table-cell></table:table-row></table:table-rows></table:table></chart:chart></office:chart></office:body>
+</office:document-content>`
+	aChart = `<text:p>Before<draw:frame><draw:object xlink:href="./Object 1"/></draw:frame> and after.</text:p>
+<text:p>E</text:p>`
 )
 
 func TestSlidesSheetsAndChartsOfOpenDocumentsAreRead(t *testing.T) {
@@ -130,22 +136,22 @@ r1 "Part\tNumber"
 r1 "bolt\t123456789012"
 r1 "bolt\t123456789012"
 p "Days by region"
-r5 "\tDays"
-r5 "North\t7"
+r5 "\tDays\t"
+r5 "North\t\t7"
 h1 "Bare"
 r8 "2024-03-09"
 p "ACME"
 p "Made in Łódź, page"`, nil},
 		"a.odt": {openOf(t, "text", aChart, "Object 1/content.xml", openChart), `p "Before and after."
 p "Days by region"
-r2 "\tDays"
-r2 "North\t7"
+r2 "\tDays\t"
+r2 "North\t\t7"
 p "E"`, nil},
 		"a.fodt": {flatOf("text", strings.ReplaceAll(aChart, `<draw:object xlink:href="./Object 1"/>`,
 			"<draw:object>"+openChart+"</draw:object>")), `p "Before"
 p "Days by region"
-r2 "\tDays"
-r2 "North\t7"
+r2 "\tDays\t"
+r2 "North\t\t7"
 p "and after."
 p "E"`, nil},
 	} {
@@ -157,12 +163,30 @@ p "E"`, nil},
 }
 
 func TestOpenDocumentsWithAPasswordAreRefused(t *testing.T) {
-	manifest := `<m><manifest:file-entry manifest:full-path="content.xml"><manifest:encryption-data/></manifest:file-entry></m>`
+	const manifest = `<m><manifest:file-entry><manifest:encryption-data/></manifest:file-entry></m>`
 	for name, data := range map[string][]byte{
 		"its parts": zipOf(t, "content.xml", "\x80\x01", "META-INF/manifest.xml", manifest),
 		"all of it": zipOf(t, "encrypted-package", "\x80\x01", "META-INF/manifest.xml", manifest),
 	} {
 		_, err := documentOf(t, "", "a.odt", data)
 		require.ErrorIs(t, err, Fault{Encrypted, "the OpenDocument file has a password"}, name)
+	}
+}
+
+func TestTruncatedOpenDocumentsAreRefused(t *testing.T) {
+	for name, data := range map[string][]byte{
+		"a.fodt": flatOf("text", openTextBody, openMeta, openStyles), "a.fods": flatOf("spreadsheet", openSheets),
+		"a.fodp": flatOf("presentation", openSlides+openChart), "a.odt": openOf(t, "text", openTextBody),
+	} {
+		for n := range 16 {
+			part := data[:len(data)*n/16]
+			text, _, err := job{Format: openDocument, Whole: true}.read(part)
+			if err == nil {
+				isWellFormed(t, text) // the end of a document may be missing
+			}
+			if err != nil {
+				assert.Contains(t, []Code{Unreadable, Empty}, faultOf(err).Code, "%s: %v", name, err)
+			}
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 // openTable is the table, or sheet, in which a reader of an OpenDocument file is.
 type openTable struct {
 	sheet  string // the name of the sheet, until it has a row
+	chart  bool   // it is the table of a chart
 	header bool   // the present rows have the names of the columns
 	rows   int    // how often the present row is repeated
 	times  int    // how often the present cell is repeated
@@ -41,6 +42,7 @@ func (r *openReader) tabular(p *parts, e xml.StartElement) error {
 		}
 		if r.beginTable(); r.tables == 1 {
 			r.header, r.named = false, attribute(e, "use-first-row-styles") == "true"
+			r.chart = attribute(e, "name") == "local-table"
 			if r.sheet = ""; r.body == "spreadsheet" {
 				r.sheet = oneLine(attribute(e, "name"))
 			}

@@ -72,6 +72,15 @@ var inside = map[string]struct{ file, name string }{
 }
 
 const (
+	flat          = `<office:document ><office:body><office:spreadsheet><table:table table:name="S">`
+	manyRows      = `<table:table-row table:number-rows-repeated="1048576">`
+	manyCells     = `<table:table-cell table:number-columns-repeated="16384"><text:p>`
+	cellsEnd      = "</text:p></table:table-cell></table:table-row>"
+	aRepeatedRow  = manyRows + manyCells + "text" + cellsEnd
+	aRepeatedCell = "<table:table-row>" + manyCells + "a" + cellsEnd
+	aCoveredRow   = "<table:table-row>" + manyCovered + "</table:table-row>"
+	manyCovered   = `<table:covered-table-cell table:number-columns-repeated="16384"/>`
+
 	sheetTop = `<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>`
 	sheetEnd = `</sheetData></worksheet>`
 	rowEnd   = "</row>" + sheetEnd
@@ -92,6 +101,7 @@ const (
 // aLongSpan is a cell of much text in many rows, aLongRow a row of one such cell, aLastRow the last that there may be.
 var (
 	aLongSpan = "<table><tr><td rowspan=65534>" + strings.Repeat("text ", 5000)
+	aLongCell = "<table:table-row>" + manyCells + strings.Repeat("text ", 5000) + cellsEnd
 	aLongRow  = `<row r="1"><c r="A1" t="str"><v>` + strings.Repeat("text ", 5000) + "</v></c></row>"
 	aLastRow  = `<row r="1048576"><c r="XFD1048576"/></row>`
 )
@@ -154,6 +164,13 @@ var bombs = map[string]content{
 	"ticks.md":                {"", "`a``b```\n", million, ""},
 	"words.txt":               {"", "a\n\n", 3 * million, ""},
 	"spaces.txt":              {"a", " ", 50 * million, "b"},
+	"repeated rows.fods":      {flat + aRepeatedRow, " ", 0, ""},
+	"rows of cells.fods":      {flat, aRepeatedCell, million / 3, ""},
+	"covered cells.fods":      {flat + aLongCell, aCoveredRow, million / 3, ""},
+	"empty rows.fods":         {flat, `<table:table-row table:number-rows-repeated="1048576"/>`, million / 2, ""},
+	"deep.fodt":               {flat, "<text:p>", million, ""},
+	"notes.fodt":              {flat, "<text:p><text:note>a</text:note></text:p>", million, ""},
+	"paragraphs.fodt":         {flat, "<text:h>a</text:h>", 2 * million, ""},
 	"UTF-16.txt":              {"\xff\xfe", "a\x00", 25 * million, ""},
 }
 
