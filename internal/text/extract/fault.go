@@ -23,7 +23,7 @@ var advice = map[Code]string{
 	Empty:           "Upload a file that has text; scanned pages need text recognition (OCR) first.",
 	Encrypted:       "Save the file without a password and upload it again.",
 	TooLarge:        "Split the document into smaller ones.",
-	UnsupportedType: "Save it as PDF, DOCX, PPTX, XLSX, HTML, EPUB or plain text and upload that.",
+	UnsupportedType: "Save it as PDF, DOCX, PPTX, XLSX, ODT, HTML, EPUB or plain text and upload that.",
 }
 
 // Fault is the error of a file whose content cannot be read. A retry would fail in the same way.

@@ -304,6 +304,7 @@ func (r *openReader) ended(name string) error {
 		r.endRow()
 	case "table":
 		r.endTable()
+		r.chart = r.chart && r.tables > 0
 	}
 	if name == "frame" {
 		r.class = ""

@@ -114,7 +114,7 @@ const (
 </table:table-cell></table:table-row></table:table-rows></table:table></chart:chart></office:chart></office:body>
 </office:document-content>`
 	aChart = `<text:p>Before<draw:frame><draw:object xlink:href="./Object 1"/></draw:frame> and after.</text:p>
-<text:p>E</text:p>`
+<text:list><text:list-item><text:p>E</text:p></text:list-item></text:list>`
 )
 
 func TestSlidesSheetsAndChartsOfOpenDocumentsAreRead(t *testing.T) {
@@ -146,14 +146,14 @@ p "Made in Łódź, page"`, nil},
 p "Days by region"
 r2 "\tDays\t"
 r2 "North\t\t7"
-p "E"`, nil},
+i "E"`, nil},
 		"a.fodt": {flatOf("text", strings.ReplaceAll(aChart, `<draw:object xlink:href="./Object 1"/>`,
 			"<draw:object>"+openChart+"</draw:object>")), `p "Before"
 p "Days by region"
 r2 "\tDays\t"
 r2 "North\t\t7"
 p "and after."
-p "E"`, nil},
+i "E"`, nil},
 	} {
 		text, err := documentOf(t, "", name, c.data)
 		require.NoError(t, err)
