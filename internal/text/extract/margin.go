@@ -23,11 +23,11 @@ type margins struct{ lines []string }
 func (m *margins) add(text string) {
 	for line := range strings.FieldsFuncSeq(text, isBreak) {
 		words := strings.Fields(strings.ReplaceAll(tidy(line), pageNumber, " "))
-		numbered := strings.Contains(line, pageNumber)
-		if numbered && countWords(words) <= fewWords || len(m.lines) >= maxMargins {
+		n := countWords(words)
+		if n == 0 || n <= fewWords && strings.Contains(line, pageNumber) || len(m.lines) >= maxMargins {
 			continue
 		}
-		if line = strings.Join(words, " "); line != "" && !slices.Contains(m.lines, line) {
+		if line = strings.Join(words, " "); !slices.Contains(m.lines, line) {
 			m.lines = append(m.lines, line)
 		}
 	}

@@ -103,8 +103,8 @@ var unread = []string{
 	"math", "note-citation", "page-thumbnail", "ruby-text", "scripts", "settings", "tracked-changes",
 }
 
-// changing are the fields that differ from page to page, or from day to day.
-var changing = []string{"sheet-name", "date", "time", "file-name", "print-date", "print-time"}
+// changing are the fields that differ from page to page, or from day to day, and the title, which is known.
+var changing = []string{"sheet-name", "date", "time", "file-name", "title", "print-date", "print-time"}
 
 func (r *openReader) start(p *parts, e xml.StartElement) error {
 	name, prefix := e.Name.Local, e.Name.Space
