@@ -38,7 +38,8 @@ const (
 <style:footer><text:p>Page <text:page-number>1</text:page-number> of <text:page-count>9</text:page-count></text:p>
 <text:p>Made in Łódź, page <text:page-number>1</text:page-number></text:p></style:footer>
 <draw:frame><draw:text-box><text:p>Click to edit</text:p></draw:text-box></draw:frame></style:master-page>
-<style:master-page><style:header><text:p>ACME</text:p><text:p>(<text:title>???</text:title>)</text:p></style:header></style:master-page></office:master-styles>`
+<style:master-page><style:header><text:p>ACME</text:p><text:p>(<text:title>???</text:title>)</text:p></style:header>
+</style:master-page></office:master-styles>`
 	openTextBody = `<text:tracked-changes><text:deletion><text:p>deleted</text:p></text:deletion></text:tracked-changes>
 <text:p text:style-name="P1">Terms</text:p><text:h text:outline-level="2">Deli<text:s text:c="3"/>very</text:h>
 <text:p>Goods<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>All <text:span>of</text:span>
