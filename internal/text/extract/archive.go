@@ -29,8 +29,8 @@ type members struct {
 	most int64
 }
 
-// tells are the members that each format has, unless the archive names its main part.
-var tells = []struct {
+// formatMembers are the members of each format. They count where the archive names no main part.
+var formatMembers = []struct {
 	member string
 	is     format
 }{
@@ -89,7 +89,7 @@ func readArchive(in input, b *builder) error {
 	return fmt.Errorf("it is no %s: it has no text", in.format)
 }
 
-// recognize finds the format, by the main part if the archive names one, else by a member.
+// recognize finds the format by the main part that the archive names, else by a member.
 func (m *members) recognize() (known bool, err error) {
 	main, err := m.part("", "officeDocument", "")
 	if err != nil {
@@ -107,9 +107,9 @@ func (m *members) recognize() (known bool, err error) {
 		m.is, m.main = is, main
 		return true, nil
 	}
-	for _, tell := range tells {
-		if m.files[tell.member] != nil {
-			m.is, m.main = tell.is, tell.member
+	for _, of := range formatMembers {
+		if m.files[of.member] != nil {
+			m.is, m.main = of.is, of.member
 			return true, nil
 		}
 	}
@@ -252,7 +252,7 @@ type elements interface {
 	ended(name string) error
 }
 
-// mixed takes what stands between elements, too.
+// mixed takes the text between elements, too.
 type mixed interface{ text(s string) }
 
 // each takes the elements of a member where they begin.
@@ -280,7 +280,7 @@ func (m *members) walk(name string, b *builder, r elements) (whole bool, err err
 	return walk(from, m.is, b, r)
 }
 
-// walk is the method of this name for a file that is no archive.
+// walk is the method of this name for a file outside of an archive.
 func walk(from io.Reader, is format, b *builder, r elements) (whole bool, err error) {
 	p := &parts{d: xml.NewDecoder(from), is: is}
 	p.d.CharsetReader = charset.NewReaderLabel

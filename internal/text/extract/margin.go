@@ -11,7 +11,7 @@ import (
 const (
 	// pageNumber stands for the number of a page in a header or footer.
 	pageNumber = "\uFFFC"
-	// fewWords are as many as "Page 1 of 2" has. A line of no more, and a page number, says nothing else.
+	// fewWords are as many as "Page 1 of 2" has. A line of a page number and no more words is left out.
 	fewWords   = 2
 	maxMargins = 1000 // lines of headers and footers
 )

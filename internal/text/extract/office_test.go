@@ -18,7 +18,7 @@ func related(triples ...string) string {
 	return all + "</Relationships>"
 }
 
-// Programs name the main part of a document as they like; the archive says which it is.
+// Programs name the main part of a document as they like; the archive names it.
 func TestTheMainPartMayHaveAnyName(t *testing.T) {
 	sheet := `<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData><row r="1">` +
 		`<c r="A1" t="inlineStr"><is><t>a</t></is></c></row></sheetData></worksheet>`
@@ -161,7 +161,7 @@ func TestHeadersAndFootersAreReadOnce(t *testing.T) {
 	}
 }
 
-// Ruby says how words are pronounced; between them it would break them.
+// Ruby is the pronunciation of words. In the text it would divide them.
 func TestRubyIsLeftOut(t *testing.T) {
 	const ruby = `<w:p><w:r><w:ruby><w:rt><w:t>とうきょう</w:t></w:rt><w:rubyBase><w:t>東京</w:t></w:rubyBase></w:ruby>` +
 		`<w:t>都</w:t></w:r></w:p>`

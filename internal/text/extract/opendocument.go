@@ -78,14 +78,14 @@ type openReader struct {
 	openTable
 }
 
-// aside is an element whose text does not stand where the element does.
+// aside is an element whose text is written elsewhere.
 type aside struct {
 	name  string // empty: there is none
 	depth int    // of elements of this name
 	back  gridText
 }
 
-// openStyle is what a style says of the paragraphs, or sheets, that have it.
+// openStyle is a style of paragraphs or sheets.
 type openStyle struct {
 	parent string
 	hidden bool

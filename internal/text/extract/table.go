@@ -42,8 +42,8 @@ func tooWide() error {
 	return Fault{TooLarge, fmt.Sprintf("a row of the table has more than %d cells", maxCells)}
 }
 
-// names reports whether cells may be the names of columns: none is a number, but for years, months and days after a
-// first cell that is none. dated: there is one of these.
+// names reports whether cells may be the names of columns: none is a number, except years, months and days after a first
+// cell that is not a number. dated: there is one of these.
 func names(cells []cell) (is, dated bool) {
 	for i, c := range cells {
 		text := strings.TrimSpace(c.text)

@@ -171,7 +171,7 @@ var changingFields = map[string]string{
 	"PAGE": pageNumber, "NUMPAGES": pageNumber, "SECTIONPAGES": pageNumber, "DATE": "", "TIME": "",
 }
 
-// field takes what begins or ends a field, or says what is in it. In a margin, those that change are left out.
+// field reads the begin, the end or the instruction of a field. In a margin, fields that change are left out.
 func (r *wordReader) field(p *parts, e xml.StartElement) error {
 	instruction, simple := attribute(e, "instr"), e.Name.Local == "fldSimple"
 	switch e.Name.Local {
