@@ -21,19 +21,22 @@ import (
 type members struct {
 	files map[string]*zip.File
 	is    format
+	core  string // the member that has title and language
 	main  string // the member that has, or names, the text
+	left  int64  // bytes
+	most  int64
 
+	related map[string]relation // of main
 	margins margins
+}
 
-	left int64 // bytes
-	most int64
+type formatMember struct {
+	name string
+	is   format
 }
 
 // formatMembers are the members of each format. They count where the archive names no main part.
-var formatMembers = []struct {
-	member string
-	is     format
-}{
+var formatMembers = []formatMember{
 	{"word/document.xml", word},
 	{"ppt/presentation.xml", presentation},
 	{"xl/workbook.xml", workbook},
@@ -75,7 +78,7 @@ func readArchive(in input, b *builder) error {
 	case err != nil:
 		return err
 	case known:
-		if err := m.describe(b); err != nil {
+		if err := m.each(m.core, b.describe); err != nil {
 			return err
 		}
 		if err := archived[m.is](&m, in, b); err != nil {
@@ -91,38 +94,28 @@ func readArchive(in input, b *builder) error {
 
 // recognize finds the format by the main part that the archive names, else by a member.
 func (m *members) recognize() (known bool, err error) {
-	main, err := m.part("", "officeDocument", "")
+	relations, err := m.relations("")
 	if err != nil {
 		return false, err
 	}
+	m.core = m.part(relations, "core-properties", "docProps/core.xml")
+	m.main = m.part(relations, "officeDocument", "")
 	root := ""
-	err = m.each(main, func(_ *parts, e xml.StartElement) error {
+	err = m.each(m.main, func(_ *parts, e xml.StartElement) error {
 		root = e.Name.Local
 		return errEnough
 	})
 	if err != nil && !errors.Is(err, errEnough) {
 		return false, err
 	}
-	if is, known := mains[root]; known {
-		m.is, m.main = is, main
-		return true, nil
-	}
-	for _, of := range formatMembers {
-		if m.files[of.member] != nil {
-			m.is, m.main = of.is, of.member
-			return true, nil
+	if m.is, known = mains[root]; !known {
+		at := slices.IndexFunc(formatMembers, func(of formatMember) bool { return m.files[of.name] != nil })
+		if known = at >= 0; known {
+			m.is, m.main = formatMembers[at].is, formatMembers[at].name
 		}
 	}
-	return false, nil
-}
-
-// describe takes title and language from the part of an Office document that has them.
-func (m *members) describe(b *builder) error {
-	core, err := m.part("", "core-properties", "docProps/core.xml")
-	if err != nil {
-		return err
-	}
-	return m.each(core, b.describe)
+	m.related, err = m.relations(m.main)
+	return known, err
 }
 
 var errEnough = errors.New("enough was read")
@@ -325,13 +318,12 @@ func (m *members) relations(name string) (map[string]relation, error) {
 
 type relation struct{ member, kind string }
 
-// part is the member of a kind to which a member refers, otherwise the one of that name.
-func (m *members) part(of, kind, otherwise string) (string, error) {
-	relations, err := m.relations(of)
+// part is the first member of a kind among relations, otherwise the one of that name.
+func (m *members) part(relations map[string]relation, kind, otherwise string) string {
 	for _, id := range slices.Sorted(maps.Keys(relations)) {
 		if to := relations[id]; to.kind == kind && m.files[to.member] != nil {
-			return to.member, err
+			return to.member
 		}
 	}
-	return otherwise, err
+	return otherwise
 }

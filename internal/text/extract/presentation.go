@@ -8,13 +8,9 @@ import (
 
 // readPresentation reads a presentation: a slide is a page, its notes follow its text.
 func readPresentation(m *members, _ input, b *builder) error {
-	relations, err := m.relations(m.main)
-	if err != nil {
-		return err
-	}
 	seen := map[string]bool{}
 	return m.each(m.main, func(_ *parts, e xml.StartElement) error {
-		slide := relations[idOf(e)]
+		slide := m.related[idOf(e)]
 		if e.Name.Local != "sldId" || slide.kind != "slide" || seen[slide.member] || b.full {
 			return nil
 		}

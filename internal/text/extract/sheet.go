@@ -33,14 +33,10 @@ type area struct{ top, left, bottom, right int }
 
 // sheetMembers are the members of a workbook that have its sheets, by the names of these.
 func sheetMembers(m *members) (map[string]string, error) {
-	relations, err := m.relations(m.main)
-	if err != nil {
-		return nil, err
-	}
 	sheets := map[string]string{}
-	err = m.each(m.main, func(_ *parts, e xml.StartElement) error {
+	err := m.each(m.main, func(_ *parts, e xml.StartElement) error {
 		if e.Name.Local == "sheet" && len(sheets) < maxMembers {
-			sheets[attribute(e, "name")] = relations[idOf(e)].member
+			sheets[attribute(e, "name")] = m.related[idOf(e)].member
 		}
 		return nil
 	})

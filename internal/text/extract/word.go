@@ -20,10 +20,7 @@ func readWord(m *members, _ input, b *builder) error {
 		return err
 	}
 	for _, kind := range []string{"", "footnotes", "endnotes"} {
-		name, err := m.wordPart(kind)
-		if err != nil {
-			return err
-		}
+		name := m.wordPart(kind)
 		if m.files[name] == nil || b.full {
 			continue
 		}
@@ -50,12 +47,8 @@ func (m *members) readWordPart(name string, styles map[string]wordStyle, b *buil
 
 // readWordMargins reads the headers and footers.
 func (m *members) readWordMargins(styles map[string]wordStyle, b *builder) error {
-	relations, err := m.relations(m.main)
-	if err != nil {
-		return err
-	}
-	for _, id := range slices.Sorted(maps.Keys(relations)) {
-		of := relations[id]
+	for _, id := range slices.Sorted(maps.Keys(m.related)) {
+		of := m.related[id]
 		if of.kind != "header" && of.kind != "footer" || m.files[of.member] == nil || b.full {
 			continue
 		}
@@ -71,11 +64,11 @@ func (m *members) readWordMargins(styles map[string]wordStyle, b *builder) error
 }
 
 // wordPart is the member of a kind: the text itself, which has none, or one that it refers to.
-func (m *members) wordPart(kind string) (string, error) {
+func (m *members) wordPart(kind string) string {
 	if kind == "" {
-		return m.main, nil
+		return m.main
 	}
-	return m.part(m.main, kind, path.Join(path.Dir(m.main), kind+".xml"))
+	return m.part(m.related, kind, path.Join(path.Dir(m.main), kind+".xml"))
 }
 
 // wordStyle is what a style says of its paragraphs.
@@ -90,11 +83,7 @@ var headingStyle = regexp.MustCompile(`(?i)^heading ?([1-9])$`)
 func wordStyles(m *members, b *builder) (map[string]wordStyle, error) {
 	styles := map[string]wordStyle{}
 	id, defaults := "", false
-	name, err := m.wordPart("styles")
-	if err != nil {
-		return nil, err
-	}
-	err = m.each(name, func(_ *parts, e xml.StartElement) error {
+	err := m.each(m.wordPart("styles"), func(_ *parts, e xml.StartElement) error {
 		of := styles[id]
 		switch value := attribute(e, "val"); e.Name.Local {
 		case "docDefaults":

@@ -51,10 +51,11 @@ func readWorkbook(m *members, in input, b *builder) error {
 
 // readSheetCharts reads the charts of the sheet that a member has; named: its name stands in the text.
 func (m *members) readSheetCharts(member, sheet string, named bool, b *builder) error {
-	drawing, err := m.part(member, "drawing", "")
+	relations, err := m.relations(member)
 	if err != nil || b.full {
 		return err
 	}
+	drawing := m.part(relations, "drawing", "")
 	r, err := m.officeText(drawing, b)
 	if err != nil {
 		return err
