@@ -131,7 +131,8 @@ var within = []struct{ room, only, reason string }{
 	{"internal/text/chunking", "internal/text/document internal/text/words", "divides texts"},
 	{"internal/text/words", "internal/text/document internal/text/index", "knows words, not what they are worth"},
 	{"internal/text/ranking", "internal/text/index internal/text/words", "orders what was found"},
-	{"internal/text/extract", "internal/text/document internal/text/extract/pdftext internal/platform/share",
+	{"internal/text/extract", "internal/text/document internal/text/extract/pdftext internal/platform/codepage " +
+		"internal/platform/share",
 		"reads files, and stores nothing"},
 	{"internal/api/apidoc", "", "knows the rules of the document, not what an operation does"},
 	{"internal/api/panel", "", "is files for browsers, which use the API as every client does"},

@@ -2,48 +2,70 @@ package extract
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
+	uni "unicode"
 	"unicode/utf8"
 
-	"github.com/gogs/chardet"
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/unicode"
+
+	"agentplatform/internal/platform/codepage"
 )
 
-const (
-	sampleSize    = 64 << 10 // bytes from which an encoding is guessed
-	minConfidence = 20       // per cent, of a guess; below it the text is taken for Western European
-)
+const sampleSize = 64 << 10 // bytes from which it is known whether a text looks binary
 
-// toUTF8 decodes a text: by its byte order mark, as UTF-16 whose letters are mostly Latin, as UTF-8, as it is declared
-// (by its sender, or by the page itself), or as it looks like. The error is [ErrKind] for what is no text.
+// toUTF8 decodes a text: by its byte order mark, as what looks binary and is text, as it is declared (by its sender, or
+// by itself), as UTF-8, or as it looks like. The error is [ErrKind] for what is no text.
 func toUTF8(data []byte, declared string, isPage bool) (string, error) {
-	if data, ok := bytes.CutPrefix(data, []byte("\xef\xbb\xbf")); ok {
-		return strings.ToValidUTF8(string(data), "\uFFFD"), nil
-	}
-	if e := utf16(data); e != nil {
+	if e := codepage.Marked(data); e != nil {
 		return decodeAs(e, data), nil
 	}
-	if looksBinary(data[:min(len(data), sampleSize)]) {
+	sample := data[:min(len(data), sampleSize)]
+	if e := unmarked(sample); e != nil {
+		return decodeAs(e, data), nil
+	}
+	if looksBinary(sample) {
 		return "", ErrKind
 	}
-	if isPage && declared == "" {
-		_, name, _ := charset.DetermineEncoding(data[:min(len(data), 1024)], "")
-		if name != "windows-1252" { // which is what it says of a page that says nothing, too
-			declared = name
-		}
+	if declared == "" {
+		declared = declaration(data[:min(len(data), 1024)], isPage)
 	}
 	e, name := charset.Lookup(declared)
 	switch {
 	case name == "iso-2022-jp": // is ASCII, so valid UTF-8
+	case utf8.Valid(data) && isEscaped(data):
+		e = japanese.ISO2022JP
 	case utf8.Valid(data):
 		return string(data), nil
 	case e == nil || name == "utf-8" || name == "replacement":
-		e = guess(data)
+		e = codepage.Guess(data)
 	}
 	return decodeAs(e, data), nil
+}
+
+var xmlDeclaration = regexp.MustCompile(`^\s*<\?xml[^>]*\sencoding\s*=\s*["']([A-Za-z0-9._:-]+)["']`)
+
+// declaration is the encoding that a text names at its beginning, if any.
+func declaration(head []byte, isPage bool) string {
+	if found := xmlDeclaration.FindSubmatch(head); found != nil {
+		return string(found[1])
+	}
+	if isPage {
+		// Of a page that says nothing it says windows-1252, too.
+		if _, name, _ := charset.DetermineEncoding(head, ""); name != "windows-1252" {
+			return name
+		}
+	}
+	return ""
+}
+
+// isEscaped reports the escape sequences with which Japanese begins in ISO-2022-JP.
+func isEscaped(data []byte) bool {
+	return bytes.Contains(data, []byte("\x1b$B")) || bytes.Contains(data, []byte("\x1b$@"))
 }
 
 // text decodes what is text already. The Fault of one of which most could not be kept comes before any work.
@@ -63,28 +85,65 @@ func decodeAs(e encoding.Encoding, data []byte) string {
 	return strings.ToValidUTF8(string(text), "\uFFFD")
 }
 
-// utf16 is the byte order of UTF-16, by its mark or by the zeros in every other byte; nil if it is none.
-func utf16(data []byte) encoding.Encoding {
-	switch {
-	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
-		return unicode.UTF16(unicode.LittleEndian, unicode.UseBOM)
-	case len(data) < 4:
-		return nil
-	}
-	sample := data[:min(len(data), 4096)&^1]
-	var zeros [2]int
-	for i, c := range sample {
-		if c == 0 {
-			zeros[i%2]++
+// unmarked is the encoding of a text that looks binary: UTF-16 without a mark, or EBCDIC. It is nil for all else.
+func unmarked(sample []byte) encoding.Encoding {
+	if bytes.IndexByte(sample, 0) >= 0 {
+		big := unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
+		little := unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
+		even := sample[:len(sample)&^1]
+		switch asBig, asLittle := prose(big, even), prose(little, even); {
+		case max(asBig, asLittle) < mostProse:
+			return nil
+		case asBig > asLittle:
+			return big
+		default:
+			return little
 		}
 	}
-	switch many := len(sample) / 2 * 4 / 5; {
-	case zeros[0] >= many && zeros[1] == 0:
-		return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
-	case zeros[1] >= many && zeros[0] == 0:
-		return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
+	// 0x40 is a space in EBCDIC, which has no 0x20.
+	if bytes.IndexByte(sample, ' ') >= 0 || bytes.Count(sample, []byte{0x40}) <= len(sample)/20 {
+		return nil
 	}
-	return nil
+	letters := 0
+	for _, c := range decodeAs(charmap.CodePage037, sample) {
+		if c < utf8.RuneSelf && (isLetter(byte(c)) || isDigit(byte(c)) || c == ' ') {
+			letters++
+		}
+	}
+	if letters < len(sample)*3/4 {
+		return nil
+	}
+	return charmap.CodePage037
+}
+
+const mostProse = 0.95
+
+// prose is the share of characters that are those of a text: of ASCII, which must be there, of punctuation and of the
+// letters of one script.
+func prose(e encoding.Encoding, sample []byte) float64 {
+	text := []rune(decodeAs(e, sample))
+	ascii, fine := 0, 0
+	scripts := map[rune]int{}
+	for _, r := range text {
+		switch {
+		case r < utf8.RuneSelf && (uni.IsPrint(r) || uni.IsSpace(r)), r == '\u0085':
+			ascii++
+		case uni.In(r, uni.Han, uni.Hangul, uni.Hiragana, uni.Katakana), r >= '\u3000' && r < '\u3040', r >= '\uFF00' && r < '\uFFF0':
+			scripts['\u4E00']++
+		case r < '\u0250' && uni.IsPrint(r), r >= '\u2000' && r < '\u2070':
+			fine++
+		case uni.IsGraphic(r):
+			scripts[r>>8]++
+		}
+	}
+	if ascii == 0 || len(text) == 0 {
+		return 0
+	}
+	most := 0
+	for _, n := range scripts {
+		most = max(most, n)
+	}
+	return float64(ascii+fine+most) / float64(len(text))
 }
 
 // looksBinary reports what is no text in any encoding: it has zeros, or many other control characters.
@@ -99,35 +158,4 @@ func looksBinary(sample []byte) bool {
 		}
 	}
 	return control > len(sample)/50
-}
-
-// guess is the encoding that a text looks like.
-func guess(data []byte) encoding.Encoding {
-	sample := data[:min(len(data), sampleSize)]
-	if almostUTF8(sample) {
-		return unicode.UTF8
-	}
-	best, err := chardet.NewTextDetector().DetectBest(sample)
-	if err == nil && best.Confidence >= minConfidence {
-		if e, _ := charset.Lookup(best.Charset); e != nil && best.Charset != "UTF-8" {
-			return e
-		}
-	}
-	return charmap.Windows1252
-}
-
-// almostUTF8 reports UTF-8 with a few broken characters: it has ten good ones beyond ASCII for each broken one.
-func almostUTF8(sample []byte) bool {
-	good, broken := 0, 0
-	for len(sample) > 0 {
-		r, size := utf8.DecodeRune(sample)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			broken++
-		case size > 1:
-			good++
-		}
-		sample = sample[size:]
-	}
-	return good >= 10*broken
 }

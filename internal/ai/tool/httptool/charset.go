@@ -9,19 +9,13 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/gogs/chardet"
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
 
 	"agentplatform/internal/ai/tool"
-)
-
-const (
-	sampled = 64 << 10 // bytes from which an encoding is guessed
-	sure    = 20       // per cent of confidence; below it a text is taken for Western European
+	"agentplatform/internal/platform/codepage"
 )
 
 // resultOf is a response as text, or as a file where it is not text.
@@ -49,7 +43,7 @@ var (
 // Decode is a body as text: by its byte order mark, as UTF-8, by the charset that the server or the text itself names,
 // or as it looks like. ok is false for anything else. A text of more than most bytes is cut behind that limit.
 func Decode(media, named string, body []byte, most int64) (text string, ok bool) {
-	if e := marked(body); e != nil {
+	if e := codepage.Marked(body); e != nil {
 		return decoded(e, body, most)
 	}
 	if utf8.Valid(body) && !bytes.ContainsRune(body, 0) && !strings.HasPrefix(strings.ToLower(named), "iso-2022") {
@@ -70,7 +64,7 @@ func Decode(media, named string, body []byte, most int64) (text string, ok bool)
 	case bytes.ContainsRune(body, 0) && !strings.HasPrefix(name, "utf-16"):
 		return "", false
 	case e == nil || name == "utf-8" || name == "replacement":
-		e = guess(body)
+		e = codepage.Guess(body)
 	}
 	return decoded(e, body, most)
 }
@@ -93,21 +87,6 @@ func IsText(media string) bool {
 var textual = regexp.MustCompile(`^application/(.+\+)?(xml|yaml|x-yaml|javascript|x-javascript|ecmascript|csv|` +
 	`x-www-form-urlencoded|graphql|x-ndjson|ndjson|jsonl|sql|sparql-query|toml)$`)
 
-// marked is the encoding that a byte order mark names; nil without one.
-func marked(body []byte) encoding.Encoding {
-	switch {
-	case bytes.HasPrefix(body, []byte("\xef\xbb\xbf")):
-		return unicode.UTF8BOM
-	case bytes.HasPrefix(body, []byte("\xff\xfe\x00\x00")):
-		return utf32.UTF32(utf32.LittleEndian, utf32.UseBOM)
-	case bytes.HasPrefix(body, []byte("\x00\x00\xfe\xff")):
-		return utf32.UTF32(utf32.BigEndian, utf32.UseBOM)
-	case bytes.HasPrefix(body, []byte("\xff\xfe")), bytes.HasPrefix(body, []byte("\xfe\xff")):
-		return unicode.UTF16(unicode.LittleEndian, unicode.UseBOM)
-	}
-	return nil
-}
-
 // byZeros is the encoding of a text whose first characters are ASCII, by the places of its zeros, as JSON has it; nil
 // where there are none.
 func byZeros(body []byte) encoding.Encoding {
@@ -124,20 +103,4 @@ func byZeros(body []byte) encoding.Encoding {
 		return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
 	}
 	return nil
-}
-
-// guess is the encoding that a text looks like.
-func guess(body []byte) encoding.Encoding {
-	sample := body[:min(len(body), sampled)]
-	broken := strings.Count(strings.ToValidUTF8(string(sample), "\uFFFD"), "\uFFFD")
-	if beyond := len(sample) - utf8.RuneCount(sample); beyond > 5*broken {
-		return unicode.UTF8 // with some broken characters
-	}
-	best, err := chardet.NewTextDetector().DetectBest(sample)
-	if err == nil && best.Confidence >= sure && best.Charset != "UTF-8" {
-		if e, _ := charset.Lookup(best.Charset); e != nil {
-			return e
-		}
-	}
-	return charmap.Windows1252
 }

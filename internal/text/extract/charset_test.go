@@ -1,0 +1,112 @@
+package extract
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/korean"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/traditionalchinese"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
+	"golang.org/x/text/unicode/norm"
+)
+
+// A file often says nothing of its encoding. Each of these is short, as files of tables and notes are.
+func TestEncodingIsFoundWithoutADeclaration(t *testing.T) {
+	big := unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
+	little := unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
+	of := map[string][]encoding.Encoding{
+		"Wir prüfen die Größe der Öfen und schließen die Türen für heute.": {
+			charmap.Windows1252, charmap.CodePage850, charmap.Macintosh, charmap.CodePage037, big, little,
+		},
+		"L’été dernier, les élèves ont visité le château près de la forêt.": {charmap.Windows1252, charmap.Macintosh},
+		"Zażółć gęślą jaźń; książka leży na stole, a kot śpi pod łóżkiem.":  {charmap.Windows1250, charmap.CodePage852},
+		"Příliš žluťoučký kůň úpěl ďábelské ódy.":                           {charmap.Windows1250, charmap.ISO8859_2},
+		"Bugün hava çok güzel, çocuklar dışarıda koşuyor, değil mi?":        {charmap.Windows1254},
+		"Įlinkdama fechtuotojo špaga sublykčiojusi pragręžė apvalų arbūzą.": {charmap.Windows1257, charmap.ISO8859_13},
+		"Договор вступает в силу со дня подписания сторонами.": {
+			charmap.Windows1251, charmap.KOI8R, charmap.CodePage866, charmap.CodePage855, charmap.ISO8859_5,
+			charmap.MacintoshCyrillic, big, little,
+		},
+		"Η σύμβαση ισχύει από την ημέρα της υπογραφής.":             {charmap.Windows1253, charmap.ISO8859_7, little},
+		"ההסכם נכנס לתוקף ביום החתימה של שני הצדדים":                {charmap.Windows1255, charmap.ISO8859_8, big},
+		"تدخل الاتفاقية حيز التنفيذ اعتبارا من تاريخ التوقيع عليها": {charmap.Windows1256, charmap.ISO8859_6},
+		"สัญญามีผลใช้บังคับตั้งแต่วันที่ลงนาม":                      {charmap.Windows874},
+		"商品,価格,在庫\r\nりんご,120,35\r\nみかん,80,100\r\n": {
+			japanese.ShiftJIS, japanese.EUCJP, japanese.ISO2022JP, big, little,
+		},
+		"本合同自双方签字之日起生效，有效期为三年。":                                                          {simplifiedchinese.GB18030},
+		"本合約自雙方簽字之日起生效，有效期為三年。":                                                          {traditionalchinese.Big5},
+		"이 계약은 서명한 날부터 효력이 있다.":                                                          {korean.EUCKR, little},
+		norm.NFC.String("Hợp đồng có hiệu lực kể từ ngày ký và được lập thành hai bản."): {charmap.Windows1258},
+		"\ufeffUTF-32 — with a mark": {
+			utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM),
+		},
+	}
+	for want, encodings := range of {
+		for _, e := range encodings {
+			text := want
+			if e == charmap.Windows1258 {
+				text = toneless(want)
+			}
+			data, err := encoding.ReplaceUnsupported(e.NewEncoder()).Bytes([]byte(text))
+			require.NoError(t, err)
+			got, err := toUTF8(data, "", false)
+			require.NoError(t, err, e)
+			shown := strings.NewReplacer("\ufeff", "", "\x1a", "'")
+			assert.Equal(t, shown.Replace(want), norm.NFC.String(shown.Replace(got)), "%v", e)
+		}
+	}
+}
+
+// toneless divides tones from their letters, as Windows-1258 writes them.
+func toneless(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		d := []rune(norm.NFD.String(string(r)))
+		tone := ""
+		for _, c := range d[1:] {
+			if strings.ContainsRune("\u0300\u0301\u0303\u0309\u0323", c) {
+				tone = string(c)
+			}
+		}
+		b.WriteString(norm.NFC.String(strings.Replace(string(d), tone, "", 1)) + tone)
+	}
+	return b.String()
+}
+
+// An XML declaration counts in every text, unless the sender says something else.
+func TestEncodingOfAnXMLDeclarationIsRead(t *testing.T) {
+	const xml = `<?xml version="1.0" encoding="windows-1250"?><p>` + "\xe8</p>"
+	for declared, want := range map[string]string{"": "č", "windows-1252": "è"} {
+		for _, isPage := range []bool{true, false} {
+			got, err := toUTF8([]byte(xml), declared, isPage)
+			require.NoError(t, err)
+			assert.Contains(t, got, "<p>"+want+"</p>")
+		}
+	}
+}
+
+// What has zeros is a text only if it reads like one.
+func TestNumbersAreNoText(t *testing.T) {
+	var tone []byte
+	for i := range 4000 {
+		tone = binary.LittleEndian.AppendUint16(tone, uint16(int16(9000*math.Sin(float64(i)/9))))
+	}
+	var count []byte
+	for i := range uint32(4000) {
+		count = binary.BigEndian.AppendUint32(count, i)
+	}
+	for name, data := range map[string][]byte{"sound": tone, "counters": count, "zeros": make([]byte, 1000)} {
+		_, err := toUTF8(data, "", false)
+		assert.ErrorIs(t, err, ErrKind, name)
+	}
+}
