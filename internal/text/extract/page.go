@@ -20,6 +20,11 @@ func readPage(in input, b *builder) error {
 	if err != nil {
 		return err
 	}
+	if in.format == page {
+		if done, err := readMain(text, b); done || err != nil {
+			return err
+		}
+	}
 	before := len(b.text.Blocks)
 	if err := readMarkup(text, b, true); err != nil || len(b.text.Blocks) > before || b.full {
 		return err
