@@ -29,6 +29,7 @@ type job struct {
 	Whole   bool   `json:",omitempty"` // a document; else a file of a message, of which a part will do
 
 	Compiled string `json:",omitempty"` // the folder of what reads PDFs
+	Bare     bool   `json:",omitempty"` // without the files within it, one of which has ended the child
 }
 
 func (j job) limits() limits {
@@ -44,7 +45,8 @@ func (j job) read(data []byte) (document.Text, bool, error) {
 		return document.Text{}, false, ErrKind
 	}
 	b := builder{most: j.limits()}
-	if err := read(input{data: data, format: j.Format, charset: j.Charset, compiled: j.Compiled}, &b); err != nil {
+	in := input{data: data, format: j.Format, charset: j.Charset, compiled: j.Compiled, bare: j.Bare, readers: readers}
+	if err := read(in, &b); err != nil {
 		return document.Text{}, false, err
 	}
 	text, cut := b.finish()
@@ -83,7 +85,7 @@ func childMain(todo string) {
 	time.AfterFunc(2*most.elapsed, func() { os.Exit(2) })
 	debug.SetMemoryLimit(int64(most.memory / 2)) // makes the garbage collector run before the limit is reached
 	memory := most.memory
-	if j.Format == portable {
+	if j.Format.mayHoldPDF() {
 		memory += most.sandbox()
 	}
 	if err == nil {
@@ -118,7 +120,7 @@ func childMain(todo string) {
 // inChild reads a file in a child process. The error is a [Fault], or, if the content was not decided: that of ctx, of
 // fetching the file, or of starting the child.
 func (j job) inChild(ctx context.Context, open Open) (text document.Text, cut bool, err error) {
-	if j.Format != portable {
+	if !j.Format.mayHoldPDF() {
 		return j.once(ctx, open)
 	}
 	for _, again := range []bool{false, true} { // what reads PDFs may have been removed since it was compiled
@@ -128,6 +130,10 @@ func (j job) inChild(ctx context.Context, open Open) (text document.Text, cut bo
 		if text, cut, err = j.once(ctx, open); !errors.Is(err, errUncompiled) {
 			break
 		}
+	}
+	if j.Format != portable && err == j.tooHard() { //nolint:errorlint // it is made as it is
+		j.Bare = true
+		return j.once(ctx, open)
 	}
 	return text, cut, err
 }
@@ -206,9 +212,15 @@ func (j job) failure(ctx, limited context.Context, in *source, says *bounded, er
 	case j.Whole && limited.Err() != nil: // it got too little of a busy CPU, else its own limit had ended it
 		return ErrBusy
 	default: // the crash report of the runtime is too long to show
-		return Fault{Unreadable, fmt.Sprintf("the %s takes more than %d MiB or %s to read, or breaks its reader",
-			j.Format, most.memory>>20, most.work)}
+		return j.tooHard()
 	}
+}
+
+// tooHard is the error of a file that has ended the child.
+func (j job) tooHard() error {
+	most := j.limits()
+	return Fault{Unreadable, fmt.Sprintf("the %s takes more than %d MiB or %s to read, or breaks its reader",
+		j.Format, most.memory>>20, most.work)}
 }
 
 // source records the error of reading the file, which is not a fault of its content, and whether it is too large.

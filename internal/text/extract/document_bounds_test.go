@@ -148,3 +148,46 @@ func leftovers(t *testing.T) []string {
 	require.NoError(t, err)
 	return files
 }
+
+// What is in an e-mail or a notebook cannot take more than the whole may. The text of the e-mail stays.
+func TestFilesWithinFilesAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: make bounds runs it")
+	}
+	picture := strings.Repeat("A", 20<<20)
+	cell := `{"cell_type":"code","source":"x","outputs":[{"data":{"text/plain":"1","image/png":"` + picture + `"}}]}`
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"bomb.eml":       {enclosing("a.docx", string(unpacking(t, 300<<20, ""))), "Attachment: a.docx: the Word document unpacks to"},
+		"pictures.ipynb": {[]byte(`{"cells":[` + cell + "," + cell + `]}`), "x\n1\nx\n1"},
+		"deep.xml":       {[]byte(strings.Repeat("<a>", maxDepth+1) + "b"), "<a>b"},
+		"wide.xml":       {[]byte("<r>" + strings.Repeat("<a/>", 2<<20) + "b</r>"), "b"},
+		"long.eml":       {enclosing("a.txt", strings.Repeat("a ", MaxCharacters)), "Attachment: a.txt: the"},
+		"breaks.eml": {enclosing("b.docx", string(unpacking(t, 0, "<w"+strings.Repeat(` a=""`, 12_600_000)+"/>"))),
+			"Attachment: b.docx: reading it, or another one, takes too much"},
+	} {
+		text, err := documentOf(t, "", name, c.data)
+		if assert.NoError(t, err, name) {
+			assert.Contains(t, text.Body, c.want, name)
+		}
+	}
+}
+
+// unpacking is a Word document that unpacks to so many bytes and a text.
+func unpacking(t *testing.T, size int, text string) []byte {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	w, err := z.Create("word/document.xml")
+	require.NoError(t, err)
+	blank := []byte("<!--" + strings.Repeat(" ", 1<<20) + "-->")
+	for range size >> 20 {
+		_, err = w.Write(blank)
+		require.NoError(t, err)
+	}
+	_, err = w.Write([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	return b.Bytes()
+}

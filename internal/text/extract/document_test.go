@@ -152,7 +152,10 @@ p "From: Ada <ada@example.com>"
 p "Date: Mon, 2 Mar 2026 10:00:00 +0000"
 p "The café\nopens."
 p "And so on."
-p "Attached: pläne.pdf, message/rfc822"`},
+p "Attached: pläne.pdf, message/rfc822"
+p "Attachment: pläne.pdf: the PDF cannot be read: it is broken, or no PDF"
+h1 "Attachment: message/rfc822: other"
+p "Subject: other"`},
 		"an e-mail of a page": {kind: "message/rfc822", title: "s", data: "Subject: s\nContent-Type: text/html;" +
 			" charset=iso-8859-1\n\n<title>no</title><h1>caf\xe9</h1><script>x</script>", want: `p "Subject: s"
 h1 "café"`},

@@ -1,5 +1,6 @@
 // Package extract reads the text of files: plain text, Markdown, HTML, PDF, Word documents, presentations, workbooks,
-// OpenDocument files, tables (CSV), e-books (EPUB), RTF, e-mails and JSON.
+// OpenDocument files, tables (CSV), e-books (EPUB), RTF, e-mails with what is attached, mailboxes, JSON, XML, notebooks
+// and captions.
 //
 // A file is not trusted. What has a grammar is read by a child process with limits of memory and time, so a broken
 // file leads to an error, never to a crash. The package knows no run and no organization, only groups that take turns.

@@ -26,6 +26,10 @@ const (
 	openDocument format = "OpenDocument file"
 	richText     format = "RTF document"
 	mail         format = "e-mail"
+	mailbox      format = "mailbox"
+	notebook     format = "notebook"
+	markup       format = "XML text"
+	captions     format = "captions"
 	archive      format = "archive"      // of any kind: its members tell
 	compound     format = "old document" // of Office before 2007, or one with a password
 )
@@ -36,20 +40,25 @@ type input struct {
 	format  format // as it was recognized
 	charset string // as the sender declares it; empty: not at all
 
-	compiled string // the folder of what reads PDFs
+	compiled string           // the folder of what reads PDFs
+	bare     bool             // without the files within it
+	depth    int              // of files within each other
+	readers  map[format]reads // of the files within it
 }
 
+type reads func(in input, b *builder) error
+
 // readers write what a file says into a builder. An error that is no [Fault] says that the file is unreadable.
-var readers = map[format]func(in input, b *builder) error{
+var readers = map[format]reads{
 	plainText: readPlain, markdown: readMarkdown, page: readPage, jsonText: readJSON, commaTable: readTable,
 	portable: readPDF, archive: readArchive, word: readArchive,
 	presentation: readArchive, workbook: readArchive, book: readArchive, openDocument: readOpenDocument,
-	richText: readRichText, mail: readMail,
-	compound: readCompound,
+	richText: readRichText, mail: readMail, mailbox: readMailbox, compound: readCompound, notebook: readNotebook,
+	markup: readXML, captions: readCaptions,
 }
 
 // verbatim are the formats that a model is shown as they are.
-var verbatim = []format{plainText, markdown, jsonText, commaTable}
+var verbatim = []format{plainText, markdown, jsonText, commaTable, markup, captions}
 
 // types are the formats by media type; what begins with "text/" and is not here is plain text.
 var types = map[string]format{
@@ -57,7 +66,8 @@ var types = map[string]format{
 	"text/csv": commaTable, "text/tab-separated-values": commaTable, "application/json": jsonText,
 	"application/jsonl": jsonText, "application/x-ndjson": jsonText, "application/x-jsonlines": jsonText,
 	"application/pdf": portable, "application/rtf": richText, "text/rtf": richText, "message/rfc822": mail,
-	"application/epub+zip": book,
+	"application/epub+zip": book, "application/mbox": mailbox, "application/x-ipynb+json": notebook,
+	"application/xml": markup, "text/xml": markup, "text/vtt": captions, "application/x-subrip": captions,
 	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   word,
 	"application/vnd.openxmlformats-officedocument.presentationml.presentation": presentation,
 	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         workbook,
@@ -78,6 +88,7 @@ var extensions = map[string]format{
 	".txt": plainText, ".text": plainText, ".log": plainText, ".html": page, ".htm": page, ".xhtml": page,
 	".md": markdown, ".markdown": markdown, ".csv": commaTable, ".tsv": commaTable, ".json": jsonText,
 	".jsonl": jsonText, ".ndjson": jsonText, ".pdf": portable, ".rtf": richText, ".eml": mail, ".epub": book,
+	".mbox": mailbox, ".ipynb": notebook, ".xml": markup, ".vtt": captions, ".srt": captions,
 	".docx": word, ".docm": word, ".pptx": presentation, ".pptm": presentation, ".xlsx": workbook, ".xlsm": workbook,
 	".odt": openDocument, ".ott": openDocument, ".fodt": openDocument, ".ods": openDocument, ".ots": openDocument,
 	".fods": openDocument, ".odp": openDocument, ".otp": openDocument, ".fodp": openDocument,
@@ -87,6 +98,9 @@ var extensions = map[string]format{
 var magic = map[format]string{
 	portable: "%PDF-", richText: `{\rtf`, archive: "PK\x03\x04", compound: "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
 }
+
+// mayHoldPDF reports a PDF, and what may have one attached.
+func (is format) mayHoldPDF() bool { return is == portable || is == mail || is == mailbox }
 
 func isArchive(is format) bool {
 	return is == word || is == presentation || is == workbook || is == book || is == openDocument
@@ -127,8 +141,12 @@ func (f File) declared() []format {
 	var said []format
 	media, _, _ := mime.ParseMediaType(f.ContentType)
 	is, known := types[media]
-	if !known && strings.HasSuffix(media, "+json") {
+	switch {
+	case known:
+	case strings.HasSuffix(media, "+json"):
 		is, known = jsonText, true
+	case strings.HasSuffix(media, "+xml"):
+		is, known = markup, true
 	}
 	if known {
 		said = append(said, is)

@@ -99,6 +99,10 @@ var seeds = []string{
 	"\xff\xfeh\x00i\x00", "Gr\xfc\xdfe aus K\xf6ln", "a\r\rb\u00a0\u2028c\x00", "---\ntitle: x\n---\n\ny",
 	string(flatOf("text", openTextBody, openMeta, openStyles)), string(flatOf("spreadsheet", openSheets)),
 	string(flatOf("presentation", openSlides+openChart)),
+	"From a\nSubject: s\n\nx\n\nFrom b\nSubject: t\n\ny", "WEBVTT\n\n1\n00:01.0 --> 00:02.0\n<v A>b <i>c</i>\n",
+	`<?xml version="1.0"?><a xml:lang="de"><title>b</title><c>d<e>f</e></c><g/>&lt;</a>`,
+	`{"cells":[{"cell_type":"markdown","source":["# a"]},{"cell_type":"code","source":"b","outputs":[{"text":"c"}]}]}`,
+	`{\rtf1\ansi\deff0{\fonttbl{\f0\fcharset238 A;}{\f1\fcharset128\cpg932 B;}}\f0 \'b3{\f1 \'93\'fa}\plain x}`,
 	strings.Repeat("-\t> 1)\t* + ", maxContained) + "a\n> b\n", strings.Repeat(">", 3*maxContained) + "\n>\n- ",
 }
 

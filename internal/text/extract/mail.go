@@ -24,19 +24,20 @@ const (
 
 var errParts = errors.New("the e-mail cannot be read: it has too many parts")
 
-// readMail reads an e-mail: what its header says, its text (of alternatives the plain one, if there is any in it) and
-// the names of what is attached.
+// readMail reads an e-mail: what its header says, its text (of alternatives the plain one, if there is any in it), the
+// names of what is attached, and then each attachment that has text.
 func readMail(in input, b *builder) error {
-	m, err := netmail.ReadMessage(bytes.NewReader(in.data))
+	data := bytes.TrimLeft(in.data, " \t\r\n")
+	if bytes.HasPrefix(data, []byte("From ")) { // of a mailbox, from which it was taken
+		_, data, _ = bytes.Cut(data, []byte("\n"))
+	}
+	m, err := netmail.ReadMessage(bytes.NewReader(data))
 	if err != nil {
 		return fmt.Errorf("the e-mail cannot be read: %w", err)
 	}
-	decoder := mime.WordDecoder{CharsetReader: charset.NewReaderLabel}
+	r := mailReader{in: in, b: b, decoder: &mime.WordDecoder{CharsetReader: charset.NewReaderLabel}}
 	for _, name := range []string{"Subject", "From", "To", "Cc", "Date"} {
-		value := m.Header.Get(name)
-		if decoded, err := decoder.DecodeHeader(value); err == nil {
-			value = decoded
-		}
+		value := r.decoded(m.Header.Get(name))
 		if name == "Subject" {
 			b.title(value)
 		}
@@ -44,7 +45,6 @@ func readMail(in input, b *builder) error {
 			b.block(document.Paragraph, 0, name+": "+value)
 		}
 	}
-	r := mailReader{b: b, decoder: &decoder}
 	text, err := r.part(m.Header.Get, m.Body, 0)
 	if err != nil {
 		return err
@@ -52,17 +52,62 @@ func readMail(in input, b *builder) error {
 	if err := text.write(b); err != nil {
 		return err
 	}
-	if len(r.attached) > 0 {
-		b.block(document.Paragraph, 0, "Attached: "+strings.Join(r.attached, ", "))
-	}
-	return nil
+	return r.attachments()
 }
 
 type mailReader struct {
+	in       input
 	b        *builder
 	decoder  *mime.WordDecoder
 	parts    int
-	attached []string
+	attached []attachment
+}
+
+type attachment struct {
+	name string
+	file File
+	data []byte
+}
+
+func (r *mailReader) decoded(value string) string {
+	if decoded, err := r.decoder.DecodeHeader(value); err == nil {
+		return decoded
+	}
+	return value
+}
+
+// attachments writes the names of what is attached, and what each says.
+func (r *mailReader) attachments() error {
+	names := make([]string, len(r.attached))
+	for i, a := range r.attached {
+		names[i] = a.name
+	}
+	if len(names) > 0 {
+		r.b.block(document.Paragraph, 0, "Attached: "+strings.Join(names, ", "))
+	}
+	for _, a := range r.attached {
+		switch {
+		case r.b.full:
+			return nil
+		case strings.Contains(a.file.ContentType, "-signature"):
+			continue
+		case r.in.bare:
+			r.b.block(document.Paragraph, 0, "Attachment: "+a.name+": reading it, or another one, takes too much")
+			continue
+		}
+		in := r.in.within(a.data, a.file.recognize(a.data))
+		in.charset = a.file.charset()
+		most := r.b.most
+		most.unpacked /= int64(len(r.attached))
+		cut, err := r.b.include("Attachment: "+a.name, in, most)
+		if err != nil {
+			return err
+		}
+		if cut {
+			r.b.block(document.Paragraph, 0, "Attachment: "+a.name+": the rest is too long")
+		}
+	}
+	return nil
 }
 
 // mailText is the text of a part: texts in order, each plain or a page.
@@ -113,7 +158,7 @@ func (r *mailReader) part(header func(name string) string, body io.Reader, depth
 	case strings.HasPrefix(kind, "multipart/") && parameters["boundary"] != "":
 		return r.several(kind, multipart.NewReader(body, parameters["boundary"]), depth)
 	case disposition == "attachment" || name != "" || kind != "text/plain" && kind != "text/html":
-		r.attach(kind, name)
+		r.attach(header("Content-Type"), kind, name, body)
 		return nil, nil
 	}
 	data, err := io.ReadAll(body)
@@ -147,14 +192,12 @@ func (r *mailReader) several(kind string, parts *multipart.Reader, depth int) (m
 	return all, nil
 }
 
-func (r *mailReader) attach(kind, name string) {
-	if decoded, err := r.decoder.DecodeHeader(name); err == nil {
-		name = decoded
-	}
-	if name = document.Cut(oneLine(name), maxTitle); name == "" {
+func (r *mailReader) attach(contentType, kind, name string, body io.Reader) {
+	if name = document.Cut(oneLine(r.decoded(name)), maxTitle); name == "" {
 		name = kind
 	}
-	r.attached = append(r.attached, name)
+	data, _ := io.ReadAll(body) // what can be decoded of a broken one
+	r.attached = append(r.attached, attachment{name, File{ContentType: contentType, Name: name}, data})
 }
 
 func transferred(encoding string, body io.Reader) io.Reader {

@@ -1,0 +1,118 @@
+package extract
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// enclosing is an e-mail with files, by name and content.
+func enclosing(files ...string) []byte {
+	var b bytes.Buffer
+	b.WriteString("Subject: plans\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nSee these.\n")
+	for i := 0; i < len(files); i += 2 {
+		_, _ = fmt.Fprintf(&b, "--b\nContent-Disposition: attachment; filename=%q\nContent-Transfer-Encoding: base64\n\n%s\n",
+			files[i], base64.StdEncoding.EncodeToString([]byte(files[i+1])))
+	}
+	b.WriteString("--b--\n")
+	return b.Bytes()
+}
+
+func TestAttachmentsAreRead(t *testing.T) {
+	pdf, err := os.ReadFile("testdata/embedded-font.pdf")
+	require.NoError(t, err)
+	docx, err := os.ReadFile("testdata/terms.docx")
+	require.NoError(t, err)
+	text, err := documentOf(t, "", "a.eml", enclosing(
+		"report.pdf", string(pdf), "terms.docx", string(docx), "rows.csv", "Region,Units\nNorth,17\n",
+		"dot.png", "\x89PNG\r\n\x1a\n\x00\x00", "page.html", "<html lang=fr><title>x</title><p>deux",
+		"secret.zip", "PK\x03\x04 and more", "forwarded.eml", string(enclosing("note.txt", "Innermost words")),
+	))
+	require.NoError(t, err)
+	got := outline(text)
+	for _, want := range []string{
+		`p "See these."` + "\n" + `p "Attached: report.pdf, terms.docx, rows.csv, dot.png, page.html, secret.zip, forwarded.eml"`,
+		`h1 "Attachment: report.pdf"`, "Quarterly report — Übersicht", `h1 "Attachment: terms.docx"`,
+		"\\tUnits\"", "North\\t17", `p "Attachment: dot.png: no text is read from this kind of file"`, `p "deux"`,
+		`p "Attachment: secret.zip: no text is read from this kind of file"`, `h1 "Attachment: forwarded.eml: plans"`,
+		`h1 "Attachment: note.txt"`, `p "Innermost words"`,
+	} {
+		assert.Contains(t, got, want)
+	}
+	assert.Equal(t, "plans", text.Title)
+	assert.Empty(t, text.Language)
+	assert.Empty(t, text.Pages)
+}
+
+// An attachment that cannot be read, or takes too much, does not take the e-mail with it.
+func TestNoAttachmentFailsItsMail(t *testing.T) {
+	nested := []byte("Subject: the last\n\ninnermost")
+	for range maxNested + 1 {
+		nested = enclosing("a.eml", string(nested))
+	}
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"broken":        {enclosing("a.pdf", "%PDF-1.7 and no more"), "Attachment: a.pdf: the PDF cannot be read"},
+		"empty":         {enclosing("a.docx", ""), "Attachment: a.docx: it is no Word document"},
+		"nested":        {nested, "it is nested too deeply"},
+		"a broken mail": {enclosing("a.eml", "no header"), "Attachment: a.eml: the e-mail cannot be read"},
+		"blank lines":   {append([]byte(" \n\r\n"), enclosing()...), "See these."},
+		"of a mailbox":  {append([]byte("From ada@example.com Mon Mar 2 2026\n"), enclosing()...), "See these."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := documentOf(t, "", "a.eml", c.data)
+			require.NoError(t, err)
+			assert.Contains(t, text.Body, c.want)
+			assert.Contains(t, text.Body, "See these.")
+		})
+	}
+}
+
+func TestMailsOfAMailboxAreRead(t *testing.T) {
+	one := "From ada@example.com Mon Mar  2 10:00:00 2026\nSubject: first\n\nOne\n\n>From here on\nFrom there on\n\n"
+	two := "From ada@example.com Mon Mar  2 11:00:00 2026\nno header\n\n"
+	three := "From ada@example.com Mon Mar  2 12:00:00 2026\nSubject: third\n\nThree\n"
+	for _, end := range []string{"\n", "\r\n"} {
+		text, err := documentOf(t, "", "a.mbox", []byte(strings.ReplaceAll(one+two+three, "\n", end)))
+		require.NoError(t, err)
+		got := outline(text)
+		assert.True(t, strings.HasPrefix(got, `h1 "E-mail: first"`), got)
+		assert.Contains(t, got, `p "From here on\nFrom there on"`)
+		assert.Contains(t, got, `p "E-mail: the e-mail cannot be read`)
+		assert.Contains(t, got, `h1 "E-mail: third"`)
+		assert.Empty(t, text.Title)
+	}
+}
+
+// A file that has lost its end is read as far as it goes, or is a Fault.
+func TestFilesWithoutTheirEndAreRead(t *testing.T) {
+	docx, err := os.ReadFile("testdata/terms.docx")
+	require.NoError(t, err)
+	for is, data := range map[format]string{
+		mail: string(enclosing("terms.docx", string(docx), "a.csv", "a,b\n1,2\n")), mailbox: seedOf(t, "From a"),
+		captions: seedOf(t, "WEBVTT"), markup: seedOf(t, "<?xml"), notebook: seedOf(t, `{"cells"`),
+		richText: seedOf(t, `{\rtf1\ansi\deff0`), page: string(site("<p>" + strings.Repeat("many words, ", 100))),
+	} {
+		for part := range 17 {
+			j := job{Format: is, Whole: true}
+			if text, _, err := j.read([]byte(data[:len(data)*part/16])); err == nil {
+				isWellFormed(t, text)
+			}
+		}
+	}
+}
+
+func seedOf(t *testing.T, begin string) string {
+	at := slices.IndexFunc(seeds, func(s string) bool { return strings.HasPrefix(s, begin) })
+	require.GreaterOrEqual(t, at, 0)
+	return seeds[at]
+}

@@ -1,0 +1,136 @@
+package extract
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+
+	"agentplatform/internal/text/document"
+)
+
+// shortElement is the size in bytes up to which the text of an element is a line beside those of other elements.
+const shortElement = 200
+
+// readXML reads the texts of elements. An element within a text is part of it. What is no XML is read as plain text,
+// and XHTML as a page.
+func readXML(in input, b *builder) error {
+	text, err := in.text(b)
+	if err != nil {
+		return err
+	}
+	if looksLikePage([]byte(text[:min(len(text), 512)])) {
+		return readMarkup(text, b, true)
+	}
+	if !isXML(text) {
+		return readPlain(in, b)
+	}
+	r := xmlReader{b: b}
+	d := decoderOf(text)
+	for !b.full {
+		token, err := d.RawToken()
+		if err != nil {
+			break // the end: the text was read to it before
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			r.start(t)
+		case xml.EndElement:
+			r.ended()
+		case xml.CharData:
+			r.text(t)
+		}
+	}
+	b.end()
+	return nil
+}
+
+// decoderOf forgives what people forgive. The text is UTF-8, whatever its declaration says.
+func decoderOf(text string) *xml.Decoder {
+	d := xml.NewDecoder(strings.NewReader(text))
+	d.Strict, d.Entity = false, xml.HTMLEntity
+	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
+	return d
+}
+
+// isXML reports whether a text is XML up to its end, with elements that are not too deep.
+func isXML(text string) bool {
+	d := decoderOf(text)
+	elements, depth := 0, 0
+	for depth <= maxDepth {
+		token, err := d.RawToken()
+		if err != nil {
+			return errors.Is(err, io.EOF) && elements > 0
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			elements++
+			depth++
+		case xml.EndElement:
+			depth--
+		case xml.CharData:
+			if elements == 0 && strings.TrimSpace(string(t)) != "" {
+				return false
+			}
+		}
+	}
+	return false
+}
+
+type xmlReader struct {
+	b    *builder
+	open []xmlElement
+	said strings.Builder // the present text
+	deep int             // of the elements that stand together
+}
+
+type xmlElement struct {
+	name   string
+	within bool // a text
+}
+
+func (r *xmlReader) start(e xml.StartElement) {
+	if len(r.open) == 0 {
+		r.b.language(attribute(e, "lang"))
+	}
+	r.open = append(r.open, xmlElement{e.Name.Local, strings.TrimSpace(r.said.String()) != ""})
+}
+
+func (r *xmlReader) text(s []byte) {
+	if r.said.Len() == 0 && strings.TrimSpace(string(s)) == "" {
+		return
+	}
+	if r.said.Len() > utf8Most*r.b.most.characters {
+		r.end("")
+	}
+	r.said.Write(s)
+}
+
+func (r *xmlReader) ended() {
+	if len(r.open) == 0 {
+		return
+	}
+	e := r.open[len(r.open)-1]
+	if r.open = r.open[:len(r.open)-1]; !e.within {
+		r.end(e.name)
+	}
+}
+
+// end writes the text of an element. One without any is around others, which stand together.
+func (r *xmlReader) end(name string) {
+	s := oneLine(r.said.String())
+	r.said.Reset()
+	if name == "title" {
+		r.b.title(s)
+	}
+	if s == "" || len(r.b.part) > longParagraph || r.deep != len(r.open) {
+		r.b.end()
+	}
+	r.deep = len(r.open)
+	switch {
+	case len(s) > shortElement:
+		r.b.block(document.Paragraph, 0, s)
+	case s != "":
+		r.b.add(s + "\n")
+	}
+}
