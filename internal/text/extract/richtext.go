@@ -24,6 +24,15 @@ var codePages = map[int]encoding.Encoding{
 	1257: charmap.Windows1257, 1258: charmap.Windows1258, 10000: charmap.Macintosh,
 }
 
+// fontPages are the code pages of the character sets of fonts. Those of the default set are the document's, and signs
+// of a symbol font are no letters.
+var fontPages = map[int]int{
+	77: 10000, 128: 932, 129: 949, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258, 177: 1255, 178: 1256, 186: 1257,
+	204: 1251, 222: 874, 238: 1250, 254: 437, 255: 850,
+}
+
+const maxFonts = 10_000 // of a document whose code pages are kept
+
 // asides are groups whose text is not part of the document's.
 var asides = map[string]bool{
 	"fonttbl": true, "colortbl": true, "stylesheet": true, "info": true, "pict": true, "object": true, "header": true,
@@ -41,7 +50,7 @@ var symbols = map[string]string{
 
 // readRichText reads RTF. The title stands in a group of its own.
 func readRichText(in input, b *builder) error {
-	r := richReader{rest: in.data, b: b, encoding: charmap.Windows1252}
+	r := richReader{rest: in.data, b: b, encoding: charmap.Windows1252, fonts: map[int]encoding.Encoding{}}
 	r.group.skip = 1
 	for len(r.rest) > 0 && !b.full {
 		if err := r.next(); err != nil {
@@ -60,6 +69,8 @@ type richGroup struct {
 	aside bool // its text is left out
 	title bool // its text is the title
 	skip  int  // characters after \u that stand for it where it is not known
+	fonts bool // it is in the table of fonts
+	font  int  // the number of the font of its text
 }
 
 // richReader reads RTF from its beginning to its end, once.
@@ -69,9 +80,11 @@ type richReader struct {
 	encoding encoding.Encoding
 	group    richGroup
 	outer    []richGroup
-	bytes    []byte // of text that is not decoded yet
-	skipping int    // characters to leave out
-	high     rune   // the first half of a pair
+	fonts    map[int]encoding.Encoding // by their numbers, where they have one of their own
+	first    int                       // the number of the font of a text that names none
+	bytes    []byte                    // of text that is not decoded yet
+	skipping int                       // characters to leave out
+	high     rune                      // the first half of a pair
 	heading  int
 	item     bool
 	row      richRow // the present one
@@ -135,7 +148,11 @@ func (r *richReader) flush() {
 	if len(r.bytes) == 0 {
 		return
 	}
-	text := decodeAs(r.encoding, r.bytes)
+	in := r.encoding
+	if own := r.fonts[r.group.font]; own != nil {
+		in = own
+	}
+	text := decodeAs(in, r.bytes)
 	r.bytes = r.bytes[:0]
 	r.write(text)
 }
@@ -197,6 +214,10 @@ func (r *richReader) control() {
 		}
 	case "mac":
 		r.encoding = charmap.Macintosh
+	case "fonttbl":
+		r.group.fonts, r.group.aside = true, true
+	case "f", "deff", "plain", "fcharset", "cpg":
+		r.font(word, number)
 	case "title":
 		r.title.Reset()
 		r.group.title = len(r.outer) > 0
@@ -204,6 +225,25 @@ func (r *richReader) control() {
 		r.group.aside = r.group.aside || asides[word]
 		if !r.group.aside {
 			r.layout(word, number, has)
+		}
+	}
+}
+
+// font takes the font of the text that follows, or what the table of fonts says of one.
+func (r *richReader) font(word string, number int) {
+	switch word {
+	case "f":
+		r.group.font = number
+	case "deff":
+		r.first, r.group.font = number, number
+	case "plain":
+		r.group.font = r.first
+	case "fcharset":
+		number = fontPages[number]
+		fallthrough
+	default:
+		if e := codePages[number]; e != nil && r.group.fonts && len(r.fonts) < maxFonts {
+			r.fonts[r.group.font] = e
 		}
 	}
 }
