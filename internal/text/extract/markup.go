@@ -118,8 +118,13 @@ func (r *xmlReader) ended() {
 
 // end writes the text of an element. One without any is around others, which stand together.
 func (r *xmlReader) end(name string) {
-	s := oneLine(r.said.String())
+	raw := r.said.String()
 	r.said.Reset()
+	if strings.Contains(raw, "</") { // a feed has pages in its texts
+		_ = readMarkup(raw, r.b, true)
+		return
+	}
+	s := oneLine(raw)
 	if name == "title" {
 		r.b.title(s)
 	}

@@ -22,7 +22,8 @@ p "An inner word"`},
 		"no XML":     {file: "a.xml", data: "a < b", want: `p "a < b"`},
 		"broken XML": {file: "a.xml", data: "<a>b</a", want: `p "<a>b</a"`},
 		"XHTML":      {file: "a.xml", data: "<!DOCTYPE html><h1>a</h1>", want: `h1 "a"`},
-		"a feed":     {"application/rss+xml", "<rss><item>a</item></rss>", `p "a"`, "", ""},
+		"a feed": {"application/rss+xml", "<rss><item><d>&lt;p>b &lt;b>c&lt;/b>&lt;/p></d></item><e><![CDATA[<h2>d</h2>]]></e></rss>",
+			`p "b c"` + "\n" + `h2 "d"`, "", ""},
 		"WebVTT": {file: "a.vtt", data: "WEBVTT - no\n\nNOTE no\nno\n\nSTYLE\n::cue {}\n\n1\n00:01.000 --> 00:02.000 align:left\n" +
 			"<v Ada>Good <i>day</i>, Grace.\n\n00:02.000 --> 00:03.000\n<v Ada>Good <i>day</i>, Grace.\nTea?\n\n" +
 			"00:00:03.000 --> 00:00:04.000\n<v Grace Hopper>Yes &amp; please.</v>\n",
