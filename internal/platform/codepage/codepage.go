@@ -1,4 +1,4 @@
-// Package codepage finds the encoding of a text that does not say it.
+// Package codepage finds the encoding of a text that does not declare one.
 package codepage
 
 import (
@@ -110,7 +110,7 @@ func Guess(data []byte) encoding.Encoding {
 	if almostUTF8(data[:min(len(data), sampleSize)]) {
 		return uni.UTF8
 	}
-	sample := telling(data)
+	sample := foreign(data)
 	var best encoding.Encoding = charmap.Windows1252
 	most := math.Inf(-1)
 	for _, c := range candidates {
@@ -129,19 +129,19 @@ func Guess(data []byte) encoding.Encoding {
 
 const (
 	sampleSize  = 64 << 10
-	tellingSize = 4 << 10
-	searched    = 4 << 20 // bytes in which telling lines are looked for
+	foreignSize = 4 << 10
+	searched    = 4 << 20 // bytes that are searched for such lines
 )
 
-// telling are the first lines with characters beyond ASCII, each from some letters before these on.
-func telling(data []byte) []byte {
+// foreign are the first lines with characters beyond ASCII, each from some letters before these on.
+func foreign(data []byte) []byte {
 	var sample []byte
 	for line := range bytes.FieldsFuncSeq(data[:min(len(data), searched)], isLineEnd) {
 		if at := bytes.IndexFunc(line, func(r rune) bool { return r >= utf8.RuneSelf }); at >= 0 {
 			line = line[max(0, at-20):]
-			sample = append(append(sample, line[:min(len(line), tellingSize)]...), '\n')
+			sample = append(append(sample, line[:min(len(line), foreignSize)]...), '\n')
 		}
-		if len(sample) >= tellingSize {
+		if len(sample) >= foreignSize {
 			break
 		}
 	}
@@ -167,7 +167,7 @@ func (a alphabet) likelihood(text string) float64 {
 func (a alphabet) chance(before, r, after rune) float64 {
 	chance, known := a[unicode.ToLower(r)]
 	if !known {
-		chance = foreign(r)
+		chance = unlisted(r)
 	}
 	isLetter := unicode.In(r, unicode.L, unicode.M)
 	switch {
@@ -185,8 +185,8 @@ func (a alphabet) chance(before, r, after rune) float64 {
 	return chance
 }
 
-// foreign is the logarithm of how likely a character is that a language does not have.
-func foreign(r rune) float64 {
+// unlisted is the logarithm of how likely a character is that a language does not have.
+func unlisted(r rune) float64 {
 	switch {
 	case r == unicode.ReplacementChar || !unicode.IsGraphic(r):
 		return -12

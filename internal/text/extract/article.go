@@ -39,20 +39,20 @@ func readMain(text string, b *builder) (bool, error) {
 	if err != nil || found.Node == nil {
 		return false, nil //nolint:nilerr // the page has no main content
 	}
-	page, main := wordsOf(root), wordsOf(found.Node)
+	whole, main := wordsOf(root), wordsOf(found.Node)
 	switch {
-	case len(main.prose) == 0, page.prose.shared(main.all) < keptWords, page.content.shared(main.all) < 1,
-		page.all.shared(main.all) > mostWords:
+	case len(main.prose) == 0, whole.prose.shared(main.all) < keptWords, whole.content.shared(main.all) < 1,
+		whole.all.shared(main.all) > mostWords:
 		return false, nil
 	}
 	var article strings.Builder
 	if err := html.Render(&article, found.Node); err != nil {
 		return false, err
 	}
-	b.title(page.title)
-	b.language(page.language)
-	if page.first != "" && !slices.Contains(main.headings, page.first) {
-		b.block(document.Heading, 1, page.first)
+	b.title(whole.title)
+	b.language(whole.language)
+	if whole.first != "" && !slices.Contains(main.headings, whole.first) {
+		b.block(document.Heading, 1, whole.first)
 	}
 	return true, readMarkup(article.String(), b, true)
 }
@@ -119,7 +119,8 @@ func wordsOf(root *html.Node) *pageWords {
 
 // price is an amount with its currency, question the end of one.
 var (
-	price    = regexp.MustCompile(`(?:[€$£¥₹]|\b(?:EUR|USD|GBP|CHF|JPY))\s?\d|\d\s?(?:[€£¥₹]|(?:EUR|USD|GBP|CHF|JPY)\b)`)
+	price = regexp.MustCompile(`(?:[€$£¥₹]|\b(?:EUR|USD|GBP|CHF|JPY))\s?\d|` +
+		`\d\s?(?:[€£¥₹]|(?:EUR|USD|GBP|CHF|JPY)\b)`)
 	question = regexp.MustCompile(`[?？]\s*$`)
 )
 

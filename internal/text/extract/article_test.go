@@ -31,23 +31,25 @@ func TestMainContentOfAPageIsRead(t *testing.T) {
 	assert.Equal(t, "en", text.Language)
 }
 
-// What looks like clutter may be what people ask for.
+// People ask for things that look like clutter.
 func TestNoContentOfAPageIsLost(t *testing.T) {
-	prose := strings.Repeat("<p>"+strings.Repeat("The goods are delivered within ten days, if the customer has paid. ", 4)+
-		"</p>", 6)
+	sentence := "The goods are delivered within ten days, if the customer has paid. "
+	prose := strings.Repeat("<p>"+strings.Repeat(sentence, 4)+"</p>", 6)
 	for name, c := range map[string]struct{ content, want string }{
-		"prices": {prose + `<div class="sidebar related"><ul><li>Parcel 4.90 €<li>Pallet 89 €</ul></div>`, "Pallet 89 €"},
+		"prices": {prose + `<div class="sidebar related"><ul><li>Parcel 4.90 €<li>Pallet 89 €</ul></div>`,
+			"Pallet 89 €"},
 		"a table": {prose + `<table class="sidebar"><tr><td>Zone<td>Days<tr><td>North<td>3<tr><td>South<td>5</table>`,
 			"South\t5"},
 		"questions": {prose + `<div class="sidebar comment"><h3>Who pays for the return?</h3><p>You do.</p></div>`,
 			"Who pays for the return?"},
 		"answers": {prose + `<div class="comments"><details><summary>Return</summary>Within a month.</details></div>`,
 			"Within a month."},
-		"terms": {prose + `<div class="popup"><dl><dt>Carrier<dd>Whoever carries the goods</dl></div>`, "Whoever carries"},
+		"terms": {prose + `<div class="popup"><dl><dt>Carrier<dd>Whoever carries the goods</dl></div>`,
+			"Whoever carries"},
 		"a form": {prose + `<form class="sidebar"><label>Name <input></label><label>Order number <input></label>` +
 			`<label>Reason of the return <input></label></form>`, "Reason of the return"},
-		"most of it": {`<p>Short.</p><div class="sidebar">` + strings.Repeat("<div>Opening hours on Monday: 9 to 17</div>", 9) +
-			`</div>`, "Opening hours"},
+		"most of it": {`<p>Short.</p><div class="sidebar">` +
+			strings.Repeat("<div>Opening hours on Monday: 9 to 17</div>", 9) + `</div>`, "Opening hours"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := documentOf(t, "text/html", "", site(c.content))

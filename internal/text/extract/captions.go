@@ -17,8 +17,8 @@ var (
 	cueMark    = regexp.MustCompile(`<[^>]{0,200}>|\{\\[^}]{0,200}\}`)
 )
 
-// readCaptions reads what is said in a film (WebVTT, SubRip): its speakers are kept, its times and notes are not. What
-// has no times is read as plain text.
+// readCaptions reads the words of a film (WebVTT, SubRip) with their speakers, without times and notes. A text without
+// times is plain text.
 func readCaptions(in input, b *builder) error {
 	text, err := in.text(b)
 	if err != nil {
@@ -52,8 +52,8 @@ type captionReader struct {
 
 // line adds a line of a cue. One that rolls up is shown again by the next cue.
 func (r *captionReader) line(line string) {
-	if said := cueSpeaker.FindStringSubmatch(line); said != nil && said[1] != r.speaker {
-		r.speaker = said[1]
+	if found := cueSpeaker.FindStringSubmatch(line); found != nil && found[1] != r.speaker {
+		r.speaker = found[1]
 		r.b.begin(document.Paragraph, 0)
 		r.b.add(html.UnescapeString(r.speaker) + ": ")
 	}

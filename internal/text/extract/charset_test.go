@@ -19,7 +19,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A file often says nothing of its encoding. Each of these is short, as files of tables and notes are.
+// Few files declare their encoding. Each of these is short, as files of tables and notes are.
 func TestEncodingIsFoundWithoutADeclaration(t *testing.T) {
 	big := unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
 	little := unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
@@ -83,7 +83,7 @@ func toneless(s string) string {
 	return b.String()
 }
 
-// An XML declaration counts in every text, unless the sender says something else.
+// An XML declaration counts in every text, unless the sender declares another one.
 func TestEncodingOfAnXMLDeclarationIsRead(t *testing.T) {
 	const xml = `<?xml version="1.0" encoding="windows-1250"?><p>` + "\xe8</p>"
 	for declared, want := range map[string]string{"": "č", "windows-1252": "è"} {
@@ -95,8 +95,8 @@ func TestEncodingOfAnXMLDeclarationIsRead(t *testing.T) {
 	}
 }
 
-// What has zeros is a text only if it reads like one.
-func TestNumbersAreNoText(t *testing.T) {
+// A file with zeros is a text only if it reads like one.
+func TestNumbersAreNotText(t *testing.T) {
 	var tone []byte
 	for i := range 4000 {
 		tone = binary.LittleEndian.AppendUint16(tone, uint16(int16(9000*math.Sin(float64(i)/9))))

@@ -85,7 +85,7 @@ func childMain(todo string) {
 	time.AfterFunc(2*most.elapsed, func() { os.Exit(2) })
 	debug.SetMemoryLimit(int64(most.memory / 2)) // makes the garbage collector run before the limit is reached
 	memory := most.memory
-	if j.Format.mayHoldPDF() {
+	if j.Format.mayHavePDF() {
 		memory += most.sandbox()
 	}
 	if err == nil {
@@ -120,7 +120,7 @@ func childMain(todo string) {
 // inChild reads a file in a child process. The error is a [Fault], or, if the content was not decided: that of ctx, of
 // fetching the file, or of starting the child.
 func (j job) inChild(ctx context.Context, open Open) (text document.Text, cut bool, err error) {
-	if !j.Format.mayHoldPDF() {
+	if !j.Format.mayHavePDF() {
 		return j.once(ctx, open)
 	}
 	for _, again := range []bool{false, true} { // what reads PDFs may have been removed since it was compiled

@@ -149,7 +149,7 @@ func leftovers(t *testing.T) []string {
 	return files
 }
 
-// What is in an e-mail or a notebook cannot take more than the whole may. The text of the e-mail stays.
+// The files in an e-mail or a notebook cannot take more than the whole may. The text of the e-mail stays.
 func TestFilesWithinFilesAreBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make bounds runs it")
@@ -160,7 +160,8 @@ func TestFilesWithinFilesAreBounded(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"bomb.eml":       {enclosing("a.docx", string(unpacking(t, 300<<20, ""))), "Attachment: a.docx: the Word document unpacks to"},
+		"bomb.eml": {enclosing("a.docx", string(unpacking(t, 300<<20, ""))),
+			"Attachment: a.docx: the Word document unpacks to"},
 		"pictures.ipynb": {[]byte(`{"cells":[` + cell + "," + cell + `]}`), "x\n1\nx\n1"},
 		"deep.xml":       {[]byte(strings.Repeat("<a>", maxDepth+1) + "b"), "<a>b"},
 		"wide.xml":       {[]byte("<r>" + strings.Repeat("<a/>", 2<<20) + "b</r>"), "b"},

@@ -19,7 +19,7 @@ import (
 const sampleSize = 64 << 10 // bytes from which it is known whether a text looks binary
 
 // toUTF8 decodes a text: by its byte order mark, as what looks binary and is text, as it is declared (by its sender, or
-// by itself), as UTF-8, or as it looks like. The error is [ErrKind] for what is no text.
+// by itself), as UTF-8, or as it looks like. The error is [ErrKind] for files that are not text.
 func toUTF8(data []byte, declared string, isPage bool) (string, error) {
 	if e := codepage.Marked(data); e != nil {
 		return decodeAs(e, data), nil
@@ -55,7 +55,7 @@ func declaration(head []byte, isPage bool) string {
 		return string(found[1])
 	}
 	if isPage {
-		// Of a page that says nothing it says windows-1252, too.
+		// A page without a declaration is windows-1252 for it, too.
 		if _, name, _ := charset.DetermineEncoding(head, ""); name != "windows-1252" {
 			return name
 		}
@@ -128,7 +128,8 @@ func prose(e encoding.Encoding, sample []byte) float64 {
 		switch {
 		case r < utf8.RuneSelf && (uni.IsPrint(r) || uni.IsSpace(r)), r == '\u0085':
 			ascii++
-		case uni.In(r, uni.Han, uni.Hangul, uni.Hiragana, uni.Katakana), r >= '\u3000' && r < '\u3040', r >= '\uFF00' && r < '\uFFF0':
+		case uni.In(r, uni.Han, uni.Hangul, uni.Hiragana, uni.Katakana), r >= '\u3000' && r < '\u3040',
+			r >= '\uFF00' && r < '\uFFF0':
 			scripts['\u4E00']++
 		case r < '\u0250' && uni.IsPrint(r), r >= '\u2000' && r < '\u2070':
 			fine++

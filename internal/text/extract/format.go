@@ -99,8 +99,8 @@ var magic = map[format]string{
 	portable: "%PDF-", richText: `{\rtf`, archive: "PK\x03\x04", compound: "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
 }
 
-// mayHoldPDF reports a PDF, and what may have one attached.
-func (is format) mayHoldPDF() bool { return is == portable || is == mail || is == mailbox }
+// mayHavePDF reports a PDF, and formats in which one may be attached.
+func (is format) mayHavePDF() bool { return is == portable || is == mail || is == mailbox }
 
 func isArchive(is format) bool {
 	return is == word || is == presentation || is == workbook || is == book || is == openDocument

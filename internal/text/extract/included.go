@@ -13,8 +13,8 @@ func (in input) within(data []byte, is format) input {
 	return in
 }
 
-// include reads a file that is part of another under a heading, with the room that is left. One that cannot be read is a
-// line with its reason. It says nothing of title, language and pages of the whole. cut: there was more.
+// include reads a file that is part of another under a heading, with the room that is left. One that cannot be read is
+// a line with its reason. It sets no title, language or pages of the whole. cut: there was more.
 func (b *builder) include(heading string, in input, most limits) (cut bool, err error) {
 	most.characters = max(0, b.most.characters*9/10-b.characters)
 	inner := builder{most: most}

@@ -18,7 +18,8 @@ func enclosing(files ...string) []byte {
 	var b bytes.Buffer
 	b.WriteString("Subject: plans\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nSee these.\n")
 	for i := 0; i < len(files); i += 2 {
-		_, _ = fmt.Fprintf(&b, "--b\nContent-Disposition: attachment; filename=%q\nContent-Transfer-Encoding: base64\n\n%s\n",
+		_, _ = fmt.Fprintf(&b,
+			"--b\nContent-Disposition: attachment; filename=%q\nContent-Transfer-Encoding: base64\n\n%s\n",
 			files[i], base64.StdEncoding.EncodeToString([]byte(files[i+1])))
 	}
 	b.WriteString("--b--\n")
@@ -38,7 +39,8 @@ func TestAttachmentsAreRead(t *testing.T) {
 	require.NoError(t, err)
 	got := outline(text)
 	for _, want := range []string{
-		`p "See these."` + "\n" + `p "Attached: report.pdf, terms.docx, rows.csv, dot.png, page.html, secret.zip, forwarded.eml"`,
+		`p "See these."` + "\n" +
+			`p "Attached: report.pdf, terms.docx, rows.csv, dot.png, page.html, secret.zip, forwarded.eml"`,
 		`h1 "Attachment: report.pdf"`, "Quarterly report — Übersicht", `h1 "Attachment: terms.docx"`,
 		"\\tUnits\"", "North\\t17", `p "Attachment: dot.png: no text is read from this kind of file"`, `p "deux"`,
 		`p "Attachment: secret.zip: no text is read from this kind of file"`, `h1 "Attachment: forwarded.eml: plans"`,

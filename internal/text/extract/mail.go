@@ -24,7 +24,7 @@ const (
 
 var errParts = errors.New("the e-mail cannot be read: it has too many parts")
 
-// readMail reads an e-mail: what its header says, its text (of alternatives the plain one, if there is any in it), the
+// readMail reads an e-mail: its header, its text (of alternatives the plain one, if there is any in it), the
 // names of what is attached, and then each attachment that has text.
 func readMail(in input, b *builder) error {
 	data := bytes.TrimLeft(in.data, " \t\r\n")
@@ -76,7 +76,7 @@ func (r *mailReader) decoded(value string) string {
 	return value
 }
 
-// attachments writes the names of what is attached, and what each says.
+// attachments writes the names of the attachments, and the text of each.
 func (r *mailReader) attachments() error {
 	names := make([]string, len(r.attached))
 	for i, a := range r.attached {

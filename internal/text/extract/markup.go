@@ -12,8 +12,8 @@ import (
 // shortElement is the size in bytes up to which the text of an element is a line beside those of other elements.
 const shortElement = 200
 
-// readXML reads the texts of elements. An element within a text is part of it. What is no XML is read as plain text,
-// and XHTML as a page.
+// readXML reads the texts of elements. An element within a text is part of it. XHTML is read as a page, and a text that
+// is not XML as plain text.
 func readXML(in input, b *builder) error {
 	text, err := in.text(b)
 	if err != nil {
@@ -45,7 +45,7 @@ func readXML(in input, b *builder) error {
 	return nil
 }
 
-// decoderOf forgives what people forgive. The text is UTF-8, whatever its declaration says.
+// decoderOf forgives errors that browsers forgive. The text is UTF-8 already, and not in the encoding that it declares.
 func decoderOf(text string) *xml.Decoder {
 	d := xml.NewDecoder(strings.NewReader(text))
 	d.Strict, d.Entity = false, xml.HTMLEntity
@@ -80,7 +80,7 @@ func isXML(text string) bool {
 type xmlReader struct {
 	b    *builder
 	open []xmlElement
-	said strings.Builder // the present text
+	run  strings.Builder // the present text
 	deep int             // of the elements that stand together
 }
 
@@ -93,17 +93,17 @@ func (r *xmlReader) start(e xml.StartElement) {
 	if len(r.open) == 0 {
 		r.b.language(attribute(e, "lang"))
 	}
-	r.open = append(r.open, xmlElement{e.Name.Local, strings.TrimSpace(r.said.String()) != ""})
+	r.open = append(r.open, xmlElement{e.Name.Local, strings.TrimSpace(r.run.String()) != ""})
 }
 
 func (r *xmlReader) text(s []byte) {
-	if r.said.Len() == 0 && strings.TrimSpace(string(s)) == "" {
+	if r.run.Len() == 0 && strings.TrimSpace(string(s)) == "" {
 		return
 	}
-	if r.said.Len() > utf8Most*r.b.most.characters {
+	if r.run.Len() > utf8Most*r.b.most.characters {
 		r.end("")
 	}
-	r.said.Write(s)
+	r.run.Write(s)
 }
 
 func (r *xmlReader) ended() {
@@ -118,8 +118,8 @@ func (r *xmlReader) ended() {
 
 // end writes the text of an element. One without any is around others, which stand together.
 func (r *xmlReader) end(name string) {
-	raw := r.said.String()
-	r.said.Reset()
+	raw := r.run.String()
+	r.run.Reset()
 	if strings.Contains(raw, "</") { // a feed has pages in its texts
 		_ = readMarkup(raw, r.b, true)
 		return

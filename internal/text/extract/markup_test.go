@@ -22,16 +22,20 @@ p "An inner word"`},
 		"no XML":     {file: "a.xml", data: "a < b", want: `p "a < b"`},
 		"broken XML": {file: "a.xml", data: "<a>b</a", want: `p "<a>b</a"`},
 		"XHTML":      {file: "a.xml", data: "<!DOCTYPE html><h1>a</h1>", want: `h1 "a"`},
-		"a feed": {"application/rss+xml", "<rss><item><d>&lt;p>b &lt;b>c&lt;/b>&lt;/p></d></item><e><![CDATA[<h2>d</h2>]]></e></rss>",
+		"a feed": {"application/rss+xml", "<rss><item><d>&lt;p>b &lt;b>c&lt;/b>&lt;/p></d></item>" +
+			"<e><![CDATA[<h2>d</h2>]]></e></rss>",
 			`p "b c"` + "\n" + `h2 "d"`, "", ""},
-		"WebVTT": {file: "a.vtt", data: "WEBVTT - no\n\nNOTE no\nno\n\nSTYLE\n::cue {}\n\n1\n00:01.000 --> 00:02.000 align:left\n" +
+		"WebVTT": {file: "a.vtt", data: "WEBVTT - no\n\nNOTE no\nno\n\nSTYLE\n::cue {}\n\n" +
+			"1\n00:01.000 --> 00:02.000 align:left\n" +
 			"<v Ada>Good <i>day</i>, Grace.\n\n00:02.000 --> 00:03.000\n<v Ada>Good <i>day</i>, Grace.\nTea?\n\n" +
 			"00:00:03.000 --> 00:00:04.000\n<v Grace Hopper>Yes &amp; please.</v>\n",
 			want: `p "Ada: Good day, Grace. Tea?"` + "\n" + `p "Grace Hopper: Yes & please."`},
-		"SubRip": {file: "a.srt", data: "1\r\n00:00:01,000 --> 00:00:02,000\r\n{\\an8}Good\r\n\r\n2\r\n00:00:02,000 --> 00:00:03,500\r\nday.\r\n",
+		"SubRip": {file: "a.srt", data: "1\r\n00:00:01,000 --> 00:00:02,000\r\n{\\an8}Good\r\n\r\n" +
+			"2\r\n00:00:02,000 --> 00:00:03,500\r\nday.\r\n",
 			want: `p "Good day."`},
 		"no captions": {file: "a.srt", data: "words", want: `p "words"`},
-		"a notebook": {file: "a.ipynb", data: `{"cells":[{"cell_type":"markdown","source":["# Sums\n","\n","Two *terms*"]},
+		"a notebook": {file: "a.ipynb", data: `
+			{"cells":[{"cell_type":"markdown","source":["# Sums\n","\n","Two *terms*"]},
 			{"cell_type":"code","source":"x = 1\n\nx","outputs":[{"output_type":"stream","text":["one\n","two"]},
 			{"data":{"text/plain":["1"],"image/png":"aGVsbG8="}},{"ename":"KeyError","evalue":"y"}]},
 			{"cell_type":"raw","source":7}],"nbformat":4}`, title: "Sums", want: `h1 "Sums"
@@ -40,7 +44,8 @@ c "x = 1\n\nx"
 c "one\ntwo"
 c "1"
 c "KeyError: y"`},
-		"an old notebook": {file: "a.ipynb", data: `{"worksheets":[{"cells":[{"cell_type":"heading","level":2,"source":"H"},
+		"an old notebook": {file: "a.ipynb", data: `
+			{"worksheets":[{"cells":[{"cell_type":"heading","level":2,"source":"H"},
 			{"cell_type":"code","input":["x"],"outputs":[{"text":"5","png":"aGk="}]}]}]}`,
 			want: `h2 "H"` + "\n" + `c "x"` + "\n" + `c "5"`},
 		"no notebook": {file: "a.ipynb", data: `{"a":"b"}`, want: `p "a: b"`},

@@ -2,8 +2,8 @@ package extract
 
 import "bytes"
 
-// readMailbox reads the e-mails of a mailbox (mbox). Each begins with a line "From ", at the beginning or after an empty
-// line; such lines within an e-mail have a mark before them.
+// readMailbox reads the e-mails of a mailbox (mbox). Each begins with a line "From ", at the beginning or after an
+// empty line. Within an e-mail such lines have a mark before them.
 func readMailbox(in input, b *builder) error {
 	rest := bytes.TrimLeft(in.data, "\r\n")
 	if !bytes.HasPrefix(rest, fromLine) {

@@ -10,7 +10,8 @@ import (
 
 // Word and WordPad write letters as bytes, whose meaning the font of the text has.
 func TestBytesOfRichTextAreThoseOfItsFont(t *testing.T) {
-	const fonts = `{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0\fnil\fcharset0 Arial;}{\f1\fcharset238{\*\panose 02}Arial CE;}` +
+	const fonts = `{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0\fnil\fcharset0 Arial;}` +
+		`{\f1\fcharset238{\*\panose 02}Arial CE;}` +
 		`{\f2\fcharset204 Arial Cyr;}{\f3\fcharset128\'82\'6c;}{\f4\fcharset2 Symbol;}{\f5\cpg1253 Greek;}}`
 	for data, want := range map[string]string{
 		`\f0 Gr\'fc\'dfe`:                            "Grüße",

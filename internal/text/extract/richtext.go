@@ -24,8 +24,8 @@ var codePages = map[int]encoding.Encoding{
 	1257: charmap.Windows1257, 1258: charmap.Windows1258, 10000: charmap.Macintosh,
 }
 
-// fontPages are the code pages of the character sets of fonts. Those of the default set are the document's, and signs
-// of a symbol font are no letters.
+// fontPages are the code pages of the character sets of fonts. The default set has the code page of the document, and
+// so have symbols.
 var fontPages = map[int]int{
 	77: 10000, 128: 932, 129: 949, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258, 177: 1255, 178: 1256, 186: 1257,
 	204: 1251, 222: 874, 238: 1250, 254: 437, 255: 850,
@@ -229,7 +229,7 @@ func (r *richReader) control() {
 	}
 }
 
-// font takes the font of the text that follows, or what the table of fonts says of one.
+// font takes the font of the text that follows, or the code page of a font in the table of fonts.
 func (r *richReader) font(word string, number int) {
 	switch word {
 	case "f":
