@@ -27,11 +27,7 @@ func readXML(in input, b *builder) error {
 	}
 	r := xmlReader{b: b}
 	d := decoderOf(text)
-	for !b.full {
-		token, err := d.RawToken()
-		if err != nil {
-			break // the end: the text was read to it before
-		}
+	for token, err := d.RawToken(); err == nil && !b.full; token, err = d.RawToken() {
 		switch t := token.(type) {
 		case xml.StartElement:
 			r.start(t)
