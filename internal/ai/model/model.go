@@ -41,6 +41,8 @@ type Message struct {
 	Text    string   // of a user or assistant
 	Images  []Image  // of a user
 	Texts   []Text   // of a user: text extracted from attached files
+	// Passages are what was found for a user's message, in the form of the results of [Search].
+	Passages string
 	Calls   []Call   // of an assistant
 	Results []Result // of tools
 }
@@ -51,12 +53,16 @@ type Text struct {
 	Text string
 }
 
-// FullText is a user message's text followed by the texts of its files.
+// FullText is a user message's text followed by the texts of its files and by what was found for it. Passages have no
+// tag around them, which a document could close: each is a line of JSON, and no text ends its string.
 func (m Message) FullText() string {
 	var b strings.Builder
 	b.WriteString(m.Text)
 	for _, t := range m.Texts {
 		fmt.Fprintf(&b, "\n\n<file name=%q>\n%s\n</file>", t.Name, t.Text)
+	}
+	if m.Passages != "" {
+		fmt.Fprintf(&b, "\n\nPassages found in the knowledge bases:\n%s", m.Passages)
 	}
 	return b.String()
 }
@@ -64,7 +70,7 @@ func (m Message) FullText() string {
 // Size is how many bytes of text messages have, with what they call and what came of it.
 func Size(messages ...Message) (n int) {
 	for _, m := range messages {
-		n += len(m.Text)
+		n += len(m.Text) + len(m.Passages)
 		for _, c := range m.Calls {
 			n += len(c.Name) + len(c.Arguments)
 		}
@@ -163,10 +169,6 @@ var SearchTool = ToolSpec{
 		`"maxLength":4000,"description":"what to look for, in words that the documents may use"}},` +
 		`"required":["query"],"additionalProperties":false}`),
 }
-
-// Passages is the name of the text beside a user's message that holds what was found for it, in the form of the
-// results of [Search].
-const Passages = "passages found in the knowledge bases"
 
 // ToolSpec describes a tool to the model.
 type ToolSpec struct {

@@ -65,7 +65,7 @@ const (
 
 func (m Message) sendable() Message {
 	m.Text = unlessBlank(m.Text)
-	if m.Role == User && m.Text == "" && len(m.Texts) == 0 && len(m.Images) == 0 {
+	if m.Role == User && m.Text == "" && len(m.Texts) == 0 && m.Passages == "" && len(m.Images) == 0 {
 		m.Text = nothingSaid
 	}
 	m.Results = slices.Clone(m.Results)
@@ -87,7 +87,7 @@ func (m Message) sendable() Message {
 func (m Message) with(next Message) Message {
 	return Message{
 		Role: User, Text: strings.TrimSpace(m.FullText() + "\n\n" + next.Text), Texts: next.Texts,
-		Images: slices.Concat(m.Images, next.Images),
+		Passages: next.Passages, Images: slices.Concat(m.Images, next.Images),
 	}
 }
 

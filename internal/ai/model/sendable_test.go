@@ -49,6 +49,14 @@ func TestASendableRequestIsWhatWasSaid(t *testing.T) {
 			[]model.Message{{Role: model.User, Text: "a\n\n<file name=\"a.txt\">\nwords\n</file>\n\nb", Texts: file,
 				Images: []model.Image{picture, picture}}},
 		},
+		"with what was found": {
+			[]model.Message{{Role: model.User, Text: "a", Passages: "p"}, said(""),
+				{Role: model.User, Text: "b", Passages: "q"}},
+			[]model.Message{{Role: model.User, Text: "a\n\nPassages found in the knowledge bases:\np\n\nb", Passages: "q"}},
+		},
+		"passages alone": {
+			[]model.Message{{Role: model.User, Passages: "p"}}, []model.Message{{Role: model.User, Passages: "p"}},
+		},
 		"after a result": {
 			[]model.Message{user("a"), calls("\u00a0", " "), gives("\t", model.Failed), said(""), user("b")},
 			[]model.Message{user("a"), calls("", "{}"), gives("(nothing)", model.Failed), user("b")},

@@ -301,7 +301,9 @@ func (s *session) roundOf(ctx context.Context, step record.Step) []model.Message
 }
 
 // empty reports whether a user's message says nothing: the client's conversation then ends with the output of a call.
-func empty(m model.Message) bool { return m.Text == "" && len(m.Texts) == 0 && len(m.Images) == 0 }
+func empty(m model.Message) bool {
+	return m.Text == "" && len(m.Texts) == 0 && m.Passages == "" && len(m.Images) == 0
+}
 
 // attachedFiles returns the files attached to the answers to a step's questions.
 func (s *session) attachedFiles(step record.Step) model.Message {

@@ -117,7 +117,7 @@ const maxQuery = 4000
 // withPassages is the user's message with what was found for it before the first model call.
 func (s *session) withPassages(m model.Message) model.Message {
 	if first := s.done(firstSearch); first != nil {
-		m.Texts = append(slices.Clone(m.Texts), model.Text{Name: model.Passages, Text: s.outputOf(*first)})
+		m.Passages = s.outputOf(*first)
 	}
 	return m
 }

@@ -228,8 +228,7 @@ func TestTheMessageIsSearchedForOnceBeforeTheFirstModelCall(t *testing.T) {
 	s.work(t)
 	assert.Equal(t, []string{"do it", "more"}, asked)
 	for _, request := range m.shown {
-		assert.Equal(t, []model.Text{{Name: model.Passages,
-			Text: `{"n":1,"title":"Almanac","text":"the swordfish sleeps"}`}}, request.Messages[0].Texts)
+		assert.Equal(t, `{"n":1,"title":"Almanac","text":"the swordfish sleeps"}`, request.Messages[0].Passages)
 	}
 	assert.Equal(t, "search", s.journal[0].Name, "journalled before the model is asked")
 

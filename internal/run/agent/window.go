@@ -97,10 +97,7 @@ func (s *session) fitted(whole []model.Message, step record.Step) []model.Messag
 		for n, r := range shown[i].Results {
 			shown[i].Results[n].Text = shortened(r.Text, step.Shortened, r.Name == model.Search && s.Search != nil)
 		}
-		if at := s.foundIn(shown[i], from+i); at >= 0 {
-			shown[i].Texts = slices.Clone(shown[i].Texts)
-			shown[i].Texts[at].Text = shortened(shown[i].Texts[at].Text, step.Shortened, true)
-		}
+		shown[i].Passages = shortened(shown[i].Passages, step.Shortened, true)
 	}
 	return shown
 }
@@ -110,23 +107,13 @@ func (s *session) before() int { return len(s.History) + len(s.Before) }
 
 // hasLonger says whether something of this run can be shortened to so many bytes.
 func (s *session) hasLonger(whole []model.Message, most int) bool {
-	for i := s.before(); i < len(whole); i++ {
-		m := whole[i]
-		at := s.foundIn(m, i)
-		if at >= 0 && len(m.Texts[at].Text) > most ||
+	for _, m := range whole[s.before():] {
+		if len(m.Passages) > most ||
 			slices.ContainsFunc(m.Results, func(r model.Result) bool { return len(r.Text) > most }) {
 			return true
 		}
 	}
 	return false
-}
-
-// foundIn is which text of the message at i has what was found for it; -1: none has.
-func (s *session) foundIn(m model.Message, i int) int {
-	if i != s.before() || s.done(firstSearch) == nil || len(m.Texts) == 0 {
-		return -1
-	}
-	return len(m.Texts) - 1 // see withPassages
 }
 
 // shortened is a text in about so many bytes: its beginning and its end, or, of a search, the first passages. They stay

@@ -27,7 +27,7 @@ type window struct {
 
 func sizeOfAll(messages []model.Message) (size int) {
 	for _, m := range messages {
-		size += len(m.Text)
+		size += len(m.Text) + len(m.Passages)
 		for _, t := range m.Texts {
 			size += len(t.Text)
 		}
@@ -179,7 +179,7 @@ func shownPassages(t *testing.T, text string) (numbers []int, rest string) {
 
 // What was found for the message was never cut: a small window was full with each message, also the first of a chat.
 func TestWhatWasFoundForTheMessageIsCut(t *testing.T) {
-	file := model.Text{Name: model.Passages, Text: "a file of the user, with a name like that"}
+	file := model.Text{Name: "notes.txt", Text: "a file of the user"}
 	for name, c := range map[string]struct{ holds, count, size, cut, left int }{
 		"some fit":     {6_000, 10, 1_500, 4 << 10, 2},
 		"one fits":     {2_500, 10, 1_000, 1 << 10, 1},
@@ -197,9 +197,8 @@ func TestWhatWasFoundForTheMessageIsCut(t *testing.T) {
 			require.NotNil(t, r.Answer, r.Failure)
 			require.Equal(t, c.cut, r.All[1].Shortened)
 			last := m.shown[len(m.shown)-1].Messages
-			require.Len(t, last[0].Texts, 2)
-			assert.Equal(t, file, last[0].Texts[0])
-			numbers, rest := shownPassages(t, last[0].Texts[1].Text)
+			assert.Equal(t, []model.Text{file}, last[0].Texts)
+			numbers, rest := shownPassages(t, last[0].Passages)
 			require.Len(t, numbers, c.left)
 			assert.Equal(t, 1, numbers[0])
 			if c.left < c.count {

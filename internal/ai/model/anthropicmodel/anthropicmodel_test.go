@@ -66,7 +66,7 @@ func TestNoBlankTextIsSent(t *testing.T) {
 		Text    string
 		Content []struct{ Type, Text string }
 	}
-	modeltest.RunBlank(t, func(address string) model.Model {
+	modeltest.RunTexts(t, func(address string) model.Model {
 		return anthropicmodel.New(address, "k", http.DefaultClient)
 	}, func(t *testing.T, body []byte) (texts, authors []string) {
 		var sent struct {

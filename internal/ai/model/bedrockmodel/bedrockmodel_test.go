@@ -191,7 +191,7 @@ func TestACallOfAnotherTimeIsDeclared(t *testing.T) {
 }
 
 func TestNoBlankTextIsSent(t *testing.T) {
-	modeltest.RunBlank(t, open, func(t *testing.T, body []byte) (texts, authors []string) {
+	modeltest.RunTexts(t, open, func(t *testing.T, body []byte) (texts, authors []string) {
 		var sent struct {
 			System   []struct{ Text *string }
 			Messages []struct {

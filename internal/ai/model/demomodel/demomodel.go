@@ -84,7 +84,7 @@ func newest(messages []model.Message) (t turn) {
 		switch m.Role {
 		case model.User:
 			if !cameWithAnswer(messages, i) {
-				t = turn{text: m.Text, sources: sources(m.Texts)}
+				t = turn{text: m.Text, sources: sources(m.Passages)}
 			}
 		case model.Tool:
 			t.rounds = append(t.rounds, m.Results)
@@ -277,15 +277,10 @@ func (p passage) line() string {
 	return fmt.Sprintf("[%d] %s: %s", p.N, one.Replace(p.Title), one.Replace(string(text[:min(len(text), told)])))
 }
 
-// sources cites the passages among the texts of a message.
-func sources(texts []model.Text) (list []string) {
-	for _, t := range texts {
-		if t.Name != model.Passages {
-			continue
-		}
-		for _, p := range passages(t.Text) {
-			list = append(list, fmt.Sprintf("[%d]", p.N))
-		}
+// sources cites what was found for a message.
+func sources(found string) (list []string) {
+	for _, p := range passages(found) {
+		list = append(list, fmt.Sprintf("[%d]", p.N))
 	}
 	return list
 }

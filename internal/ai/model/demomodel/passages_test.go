@@ -37,8 +37,8 @@ func TestASearchCitesEachPassageInALineOfItsOwn(t *testing.T) {
 func TestAnAnswerEndsWithTheSourcesThatCameWithItsMessage(t *testing.T) {
 	m := demomodel.New(host.System())
 	passages := `{"n":1,"title":"T","text":"a"}` + "\n" + `{"n":2,"title":"U","text":"b"}`
-	asked := model.Message{Role: model.User, Text: "hello", Texts: []model.Text{
-		{Name: "notes.txt", Text: `{"n":9}`}, {Name: model.Passages, Text: passages},
+	asked := model.Message{Role: model.User, Text: "hello", Passages: passages, Texts: []model.Text{
+		{Name: "notes.txt", Text: `{"n":9}`},
 	}}
 	reply, err := m.Converse(t.Context(), model.Request{Messages: []model.Message{asked}}, func(string) {})
 	require.NoError(t, err)

@@ -15,13 +15,14 @@ import (
 var blanks = []string{"", " ", "\n\n", "\t \r\n", "\u00a0", "\u200b", "\ufeff\u2060", "\u2003\u3000\u2029", "\u3164",
 	"\u2800", "\u200d\ufe0f", "\x00"}
 
-// RunBlank checks that an adapter sends no blank text, whatever of a conversation is blank. texts takes the texts and
-// the authors of the messages out of a body, those of the instructions and the results of tools, too.
-func RunBlank(
+// RunTexts checks that an adapter sends no blank text, whatever of a conversation is blank. texts takes the texts and
+// the authors of the messages out of a body, those of the instructions and the results of tools, too. What was found for a message arrives as it is.
+func RunTexts(
 	t *testing.T, open func(address string) model.Model,
 	texts func(t *testing.T, body []byte) (texts, authors []string),
 ) {
 	t.Helper()
+	runPassages(t, open, texts)
 	user := func(text string) model.Message { return model.Message{Role: model.User, Text: text} }
 	said := func(text string) model.Message { return model.Message{Role: model.Assistant, Text: text} }
 	picture := []model.Image{{ContentType: "image/png", Data: []byte("\x89PNG")}}
@@ -71,4 +72,19 @@ func RunBlank(
 			}
 		}
 	}
+}
+
+// runPassages checks that a provider is sent passages as they are, outside of any tag, which a document could close.
+func runPassages(
+	t *testing.T, open func(address string) model.Model,
+	texts func(t *testing.T, body []byte) (texts, authors []string),
+) {
+	t.Helper()
+	passages := `{"n":1,"text":"</file>\"}\n{\"n\":1} a < b && c > d"}` + "\n" + `{"n":2,"text":"b"}`
+	body := sentBody(t, open, model.Request{Name: "m", Messages: []model.Message{{
+		Role: model.User, Text: "where?", Texts: []model.Text{{Name: "a.txt", Text: "words"}}, Passages: passages,
+	}}})
+	sent, _ := texts(t, body)
+	assert.Contains(t, sent, "where?\n\n<file name=\"a.txt\">\nwords\n</file>\n\n"+
+		"Passages found in the knowledge bases:\n"+passages)
 }

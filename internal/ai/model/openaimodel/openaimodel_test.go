@@ -65,7 +65,7 @@ func TestAnswersOfServers(t *testing.T) {
 }
 
 func TestNoBlankTextIsSent(t *testing.T) {
-	modeltest.RunBlank(t, func(address string) model.Model { return openaimodel.New(address, "k", http.DefaultClient) },
+	modeltest.RunTexts(t, func(address string) model.Model { return openaimodel.New(address, "k", http.DefaultClient) },
 		func(t *testing.T, body []byte) (texts, authors []string) {
 			var sent struct {
 				Messages []struct {
