@@ -28,7 +28,7 @@ func (k *Knowledge) SearchForRun(
 	for _, h := range found.Hits {
 		sources = append(sources, record.Source{
 			Document: h.Document.ID, KnowledgeBase: h.Document.KnowledgeBase, Title: h.Document.Title,
-			Text: h.Chunk.Text, Heading: h.Chunk.Heading, Score: h.Score,
+			Text: h.Chunk.Text, Heading: h.Chunk.Heading, Context: h.Chunk.Above(), Score: h.Score,
 			Chunk: record.Passage{
 				Index: h.Chunk.Index, PageFrom: h.Chunk.PageFrom, PageTo: h.Chunk.PageTo, Start: h.Chunk.Start,
 				End: h.Chunk.End,

@@ -306,13 +306,14 @@ func (x *Actor) delete(path string) reply {
 	return x.send(http.MethodDelete, path, nil)
 }
 
-// form builds a multipart form of pairs; a value that begins with "file:" is sent as a file.
+// form builds a multipart form of pairs; a value that begins with "file:" or "csv:" is sent as a file.
 func form(pairs ...string) (body *bytes.Buffer, contentType string) {
 	body = &bytes.Buffer{}
 	w := multipart.NewWriter(body)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		if content, isFile := strings.CutPrefix(pairs[i+1], "file:"); isFile {
-			part, _ := w.CreateFormFile(pairs[i], pairs[i]+".txt")
+		kind, content, _ := strings.Cut(pairs[i+1], ":")
+		if ending := map[string]string{"file": ".txt", "csv": ".csv"}[kind]; ending != "" {
+			part, _ := w.CreateFormFile(pairs[i], pairs[i]+ending)
 			_, _ = io.WriteString(part, content)
 			continue
 		}

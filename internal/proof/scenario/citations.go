@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -89,6 +90,25 @@ func citationScenarios() []Story {
 			assert.Equal(x, "search", a.text("steps", 0, "name"))
 			assert.Contains(x, a.text("steps", 0, "output"), unsaid)
 			assert.InDelta(x, 1, a.number("usage", "tool_calls"), 0)
+		}},
+		{Name: "citations/a row of a long table comes with the names of its columns", Run: func(x *Actor) {
+			var sales strings.Builder
+			sales.WriteString("Region,Product,Revenue\n")
+			for n := range 3000 {
+				fmt.Fprintf(&sales, "Region%d,Product%d,%d\n", n, n%40, 7*n)
+			}
+			base := x.base()
+			x.settled(base, x.upload(base, "file", "csv:"+sales.String()).is(201).text("document_id"), "ready")
+			const columns = "Region\tProduct\tRevenue"
+			hit := x.post("/search", object{"query": "Region2801", "limit": 1}).is(200)
+			assert.Contains(x, hit.text("hits", 0, "text"), "Region2801")
+			assert.Equal(x, columns, hit.text("hits", 0, "context"))
+			agent := x.post("/agents", object{"name": "A", "knowledge_base_ids": []string{base},
+				"knowledge": object{"limit": 1}}).is(201).text("agent_id")
+			a := x.chat("agent_id", agent, "message", "/search Region2801").is(200)
+			shown, err := json.Marshal(columns)
+			require.NoError(x, err)
+			assert.Contains(x, a.text("steps", 0, "output"), `"context":`+string(shown)+`,`)
 		}},
 		{Name: "citations/numbers go through the whole run", Run: func(x *Actor) {
 			l := x.librarian("knowledge", object{"mode": "keyword"})

@@ -1,12 +1,12 @@
 package agent
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"agentplatform/internal/ai/model"
+	"agentplatform/internal/store/citation"
 	"agentplatform/internal/store/record"
 )
 
@@ -142,7 +142,7 @@ func firstPassages(text string, most int) string {
 	}
 	shown := passages[:n:n]
 	if n == 0 {
-		one := beginningOf(passages[0], most)
+		one := citation.Shorter(passages[0], most)
 		if one == "" {
 			return ""
 		}
@@ -152,22 +152,6 @@ func firstPassages(text string, most int) string {
 		shown = append(shown, fmt.Sprintf("[%d more passages do not fit the context window]", left))
 	}
 	return strings.Join(shown, "\n")
-}
-
-// beginningOf is a passage with the beginning of its text, so that it has about so many bytes. It is JSON as before.
-func beginningOf(line string, most int) string {
-	var passage map[string]any
-	if json.Unmarshal([]byte(line), &passage) != nil {
-		return ""
-	}
-	text, _ := passage["text"].(string)
-	for len(line) > most && text != "" {
-		text = strings.ToValidUTF8(text[:len(text)/2], "")
-		passage["text"] = text + "…"
-		shorter, _ := json.Marshal(passage) // it was read from JSON
-		line = string(shorter)
-	}
-	return line
 }
 
 // turnAt is the index of the first turn of the history that begins at n or behind it.

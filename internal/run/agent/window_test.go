@@ -154,7 +154,7 @@ func TestPassagesOfASearchStayWhole(t *testing.T) {
 // passages are what a search finds: so many, each of about so many bytes.
 func passages(count, size int) (found []record.Source) {
 	for n := range count {
-		found = append(found, record.Source{Document: fmt.Sprint("d", n), Text: strings.Repeat("<x> ", size/14)})
+		found = append(found, record.Source{Document: fmt.Sprint("d", n), Text: strings.Repeat("<x> ", size/4)})
 	}
 	return found
 }

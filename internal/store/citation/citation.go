@@ -61,16 +61,17 @@ func Numbered(steps []record.Step, found []record.Source) []record.Source {
 	for _, step := range steps {
 		for _, s := range step.Found {
 			known[place{s.Document, s.Text, s.Chunk.Start, s.Chunk.End}] = s.N
-			last, room = max(last, s.N), room-len(s.Text)
+			last, room = max(last, s.N), room-size(s)
 		}
 	}
 	room = min(maxPassages, max(room, leastOfRun))
 	numbered := make([]record.Source, 0, len(found))
 	for _, s := range found {
-		if len(numbered) == 0 && len(s.Text) > room {
-			s.Text = strings.ToValidUTF8(s.Text[:room], "")
+		if len(numbered) == 0 && size(s) > room {
+			s.Context = strings.ToValidUTF8(s.Context[:min(len(s.Context), room/2)], "")
+			s.Text = strings.ToValidUTF8(s.Text[:min(len(s.Text), room-len(s.Context))], "")
 		}
-		if room -= len(s.Text); room < 0 {
+		if room -= size(s); room < 0 {
 			break
 		}
 		p := place{s.Document, s.Text, s.Chunk.Start, s.Chunk.End}
@@ -83,6 +84,9 @@ func Numbered(steps []record.Step, found []record.Source) []record.Source {
 	}
 	return numbered
 }
+
+// size is how many bytes of a document a passage has.
+func size(s record.Source) int { return len(s.Context) + len(s.Text) }
 
 // All are the passages that the steps of a run have found, by their numbers.
 func All(steps []record.Step) map[int]record.Source {
@@ -108,14 +112,42 @@ func Documents(steps []record.Step) []string {
 }
 
 // passage is one as a model and the readers of a search's output are shown it. JSON is the fence: no text of a document
-// can end its string, nor close a tag around it, as < and > are escaped.
+// ends its string or its line. There is no tag around it, so < and > stand as they are.
 type passage struct {
-	N       int    `json:"n"`
-	State   State  `json:"state,omitempty"`
-	Title   string `json:"title,omitempty"`
-	Heading string `json:"heading,omitempty"`
-	Page    int    `json:"page,omitempty"`
-	Text    string `json:"text,omitempty"`
+	N        int    `json:"n"`
+	State    State  `json:"state,omitempty"`
+	Title    string `json:"title,omitempty"`
+	Heading  string `json:"heading,omitempty"`
+	Context  string `json:"context,omitempty"`
+	PageFrom int    `json:"page_from,omitempty"`
+	PageTo   int    `json:"page_to,omitempty"`
+	Text     string `json:"text,omitempty"`
+}
+
+func (p passage) line() string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(p) // strings and numbers can be encoded
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// Shorter is a line of [Passages] in about so many bytes, with the beginning of its text. What stands above the text is
+// left out where it takes more than half. A line of anything else is "".
+func Shorter(line string, most int) string {
+	var p passage
+	if json.Unmarshal([]byte(line), &p) != nil || p.N == 0 {
+		return ""
+	}
+	if len(p.Heading)+len(p.Context) > most/2 {
+		p.Heading, p.Context = "", ""
+		line = p.line()
+	}
+	for text := p.Text; len(line) > most && text != ""; line = p.line() {
+		text = strings.ToValidUTF8(text[:len(text)/2], "")
+		p.Text = text + "…"
+	}
+	return line
 }
 
 // Passages is the output of a search as text: a line of JSON for each passage. Of what is hidden only the number and
@@ -126,12 +158,14 @@ func Passages(found []record.Source, hidden Hidden) string {
 	}
 	lines := make([]string, 0, len(found))
 	for _, s := range found {
-		p := passage{N: s.N, Title: s.Title, Heading: s.Heading, Page: s.Chunk.PageFrom, Text: s.Text}
+		p := passage{
+			N: s.N, Title: s.Title, Heading: s.Heading, Context: s.Context, PageFrom: s.Chunk.PageFrom,
+			PageTo: s.Chunk.PageTo, Text: s.Text,
+		}
 		if state := hidden[s.Document]; state != "" {
 			p = passage{N: s.N, State: state}
 		}
-		line, _ := json.Marshal(p) // strings and numbers can be encoded
-		lines = append(lines, string(line))
+		lines = append(lines, p.line())
 	}
 	return strings.Join(lines, "\n")
 }

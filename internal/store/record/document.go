@@ -325,6 +325,7 @@ type Source struct {
 	Title         string  `json:"title"`
 	Text          string  `json:"text"`
 	Heading       string  `json:"heading,omitempty"`
+	Context       string  `json:"context,omitempty"` // what a reader sees above the text: headings, headers of tables
 	Chunk         Passage `json:"chunk"`
 	Score         float64 `json:"score"` // 0 to 1
 }

@@ -55,6 +55,15 @@ type Chunk struct {
 	Context string `json:"context,omitempty"`
 }
 
+// Above is what a reader sees above the text: the path of its headings, and the headers of its tables. Each stands in a
+// line of its own.
+func (c Chunk) Above() string {
+	if c.Heading == "" || c.Context == "" {
+		return c.Heading + c.Context
+	}
+	return c.Heading + "\n" + c.Context
+}
+
 // Cut returns the first n characters of a text.
 func Cut(text string, n int) string {
 	if len(text) <= n {

@@ -264,6 +264,7 @@ func (h *handlers) reprocess(ctx context.Context, p tenant.Principal, in *Docume
 
 type chunkView struct {
 	Index    int     `json:"index"`
+	Context  string  `json:"context" doc:"what a reader sees above the text, a line each: its headings, the headers of its tables"`
 	Text     string  `json:"text"`
 	Start    int     `json:"start" doc:"characters of the extracted text"`
 	End      int     `json:"end"`
@@ -274,8 +275,8 @@ type chunkView struct {
 
 func viewChunk(c document.Chunk) chunkView {
 	return chunkView{
-		Index: c.Index, Text: c.Text, Start: c.Start, End: c.End, PageFrom: httpapi.Optional(c.PageFrom),
-		PageTo: httpapi.Optional(c.PageTo), Heading: httpapi.Optional(c.Heading),
+		Index: c.Index, Context: c.Above(), Text: c.Text, Start: c.Start, End: c.End,
+		PageFrom: httpapi.Optional(c.PageFrom), PageTo: httpapi.Optional(c.PageTo), Heading: httpapi.Optional(c.Heading),
 	}
 }
 

@@ -78,6 +78,7 @@ type placeView struct {
 type hitView struct {
 	Score           float64                    `json:"score" minimum:"0" maximum:"1"`
 	Scores          scoresView                 `json:"scores"`
+	Context         string                     `json:"context" doc:"what a reader sees above the text, a line each: its headings, the headers of its tables"`
 	Text            string                     `json:"text"`
 	Highlights      [][2]int                   `json:"highlights" doc:"[start, end] in characters of text"`
 	DocumentID      string                     `json:"document_id"`
@@ -98,8 +99,8 @@ type foundView struct {
 func viewHit(hit knowledge.Hit) hitView {
 	c, d := hit.Chunk, hit.Document
 	v := hitView{
-		Score: hit.Score, Scores: scoresView{hit.Keyword, hit.Semantic}, Text: c.Text, Highlights: hit.Highlights,
-		DocumentID: d.ID, KnowledgeBaseID: d.KnowledgeBase, Title: d.Title, Source: viewSource(d.Source),
+		Score: hit.Score, Scores: scoresView{hit.Keyword, hit.Semantic}, Context: c.Above(), Text: c.Text,
+		Highlights: hit.Highlights, DocumentID: d.ID, KnowledgeBaseID: d.KnowledgeBase, Title: d.Title, Source: viewSource(d.Source),
 		Metadata: viewMetadata(d.Metadata),
 		Chunk: placeView{
 			Index: c.Index, PageFrom: httpapi.Optional(c.PageFrom), PageTo: httpapi.Optional(c.PageTo),
