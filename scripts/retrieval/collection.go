@@ -24,6 +24,7 @@ type question struct {
 	Text     string   `json:"text"`
 	Language string   `json:"language"` // that of the first document that is relevant
 	Relevant []string `json:"relevant"`
+	Answers  []string `json:"answers"` // as they stand in a document; none: not known
 }
 
 type collection struct {

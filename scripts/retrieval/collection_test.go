@@ -35,7 +35,7 @@ func TestSearchFindsWhatIsAsked(t *testing.T) {
 	require.NoError(t, os.WriteFile(name+suffix, []byte(`{"id": "a", "title": "Wings", "text": "Wings lift the plane."}
 {"id": "b", "title": "Flaps", "text": "The flaps brake it, and they are on the wings."}
 {"id": "c", "title": "Wheels", "text": "It rolls on them."}`), 0o600))
-	require.NoError(t, os.WriteFile(name+".queries.jsonl", []byte(`{"id": "1", "text": "wing", "relevant": ["a"]}
+	require.NoError(t, os.WriteFile(name+".queries.jsonl", []byte(`{"id": "1", "text": "wing", "relevant": ["a"], "answers": ["lift the plane"]}
 {"id": "2", "text": "none", "relevant": []}`), 0o600))
 	c, err := read(name)
 	require.NoError(t, err)
@@ -51,6 +51,8 @@ func TestSearchFindsWhatIsAsked(t *testing.T) {
 			for _, r := range rows {
 				assert.Positive(t, r.ndcg, r.name)
 				assert.InDelta(t, 1, r.recall, 0, r.name)
+				assert.Equal(t, r.known, r.answered, r.name)
+				assert.Equal(t, at.name == byLaptop, r.known == 1, r.name)
 			}
 		}
 	}

@@ -20,6 +20,7 @@ import (
 type search struct {
 	documents map[string][]index.Chunk // by their ids
 	chunks    int                      // of all documents
+	texts     []string                 // of the chunks
 	languages []string                 // of the documents, the most frequent first
 	spoken    map[string]string        // their languages, as they were analysed, by document
 }
@@ -87,6 +88,7 @@ func (s *search) add(ctx context.Context, a article, language string, chunks []d
 			indexed.Terms = append(indexed.Terms, index.Term{Text: t.Text, Weight: t.Weight})
 		}
 		s.chunks++
+		s.texts = append(s.texts, c.Text)
 		s.documents[a.ID] = append(s.documents[a.ID], indexed)
 	}
 	return nil
@@ -110,23 +112,8 @@ func (s *search) all(
 ) (map[string][]string, error) {
 	found := map[string][]string{}
 	for _, query := range queries {
-		vectors, err := embed(ctx, embedding.ForQuery, query.Text)
+		_, list, err := s.ask(ctx, query, mode, x, candidates)
 		if err != nil {
-			return nil, err
-		}
-		q := index.Query{Collections: []string{collectionName}, Limit: candidates, Chunks: s.chunks}
-		if mode != ranking.Semantic {
-			q.Terms = words.QueryTerms(query.Text, s.languages)
-		}
-		list := ranking.List{Foreign: s.foreign(words.QueryLanguage(query.Text, s.languages))}
-		// as the service does
-		if mode == ranking.Semantic || mode == ranking.Hybrid && !words.MostlyUnspaced(query.Text) {
-			q.Vector = vectors[0]
-		}
-		if mode != ranking.Hybrid || q.Vector != nil {
-			list.Trust = ranking.Lexical
-		}
-		if list.Result, err = x.Query(ctx, q); err != nil {
 			return nil, err
 		}
 		seen := map[string]bool{}
@@ -138,6 +125,30 @@ func (s *search) all(
 		}
 	}
 	return found, nil
+}
+
+// ask asks an index for the candidates of a query.
+func (s *search) ask(
+	ctx context.Context, query question, mode ranking.Mode, x index.Index, candidates int,
+) (terms [][]string, list ranking.List, err error) {
+	vectors, err := embed(ctx, embedding.ForQuery, query.Text)
+	if err != nil {
+		return nil, list, err
+	}
+	q := index.Query{Collections: []string{collectionName}, Limit: candidates, Chunks: s.chunks}
+	if mode != ranking.Semantic {
+		q.Terms = words.QueryTerms(query.Text, s.languages)
+	}
+	list.Foreign = s.foreign(words.QueryLanguage(query.Text, s.languages))
+	// as the service does
+	if mode == ranking.Semantic || mode == ranking.Hybrid && !words.MostlyUnspaced(query.Text) {
+		q.Vector = vectors[0]
+	}
+	if mode != ranking.Hybrid || q.Vector != nil {
+		list.Trust = ranking.Lexical
+	}
+	list.Result, err = x.Query(ctx, q)
+	return q.Terms, list, err
 }
 
 // foreign are the documents in another language.

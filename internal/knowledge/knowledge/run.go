@@ -29,6 +29,7 @@ func (k *Knowledge) SearchForRun(
 		sources = append(sources, record.Source{
 			Document: h.Document.ID, KnowledgeBase: h.Document.KnowledgeBase, Title: h.Document.Title,
 			Text: h.Chunk.Text, Heading: h.Chunk.Heading, Context: h.Chunk.Above(), Score: h.Score,
+			Quote: h.Quote,
 			Chunk: record.Passage{
 				Index: h.Chunk.Index, PageFrom: h.Chunk.PageFrom, PageTo: h.Chunk.PageTo, Start: h.Chunk.Start,
 				End: h.Chunk.End,

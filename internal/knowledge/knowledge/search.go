@@ -49,6 +49,7 @@ const (
 	maxQuery  = 4000
 	maxAsked  = 20 // bases that a question names
 	maxLimit  = 50
+	MaxQuote  = 300 // characters
 	embedTime = 2 * time.Second
 	firstLook = 50 // candidates asked for at first, at least
 	maxLooks  = 5
@@ -64,6 +65,7 @@ type Hit struct {
 	Keyword    float64
 	Semantic   float64
 	Highlights [][2]int // characters of the chunk's text
+	Quote      [2]int   // of these, the at most MaxQuote that say most about the query
 }
 
 // Found is the answer to a question.
@@ -230,6 +232,7 @@ type search struct {
 	terms [][]string
 	// phrases must stand in the text of what is found.
 	phrases [][]string
+	rarity  []float64                  // of the terms
 	pieces  map[piece][]document.Chunk // that were read; nil: gone
 	gone    bool                       // a chunk was gone: its document was replaced or deleted meanwhile
 	// language is the query's; empty: unknown.
@@ -359,6 +362,7 @@ func (s *search) hits(ctx context.Context) ([]ranking.Hit, error) {
 		if err != nil {
 			return nil, err
 		}
+		s.rarity = ranking.Rarity(lists)
 		hits, all, err := s.quoted(ctx, ranking.Rank(s.q.Mode, lists))
 		if err != nil {
 			return nil, err
@@ -500,9 +504,11 @@ func (s *search) shown(ctx context.Context, ranked []ranking.Hit) ([]Hit, error)
 			continue
 		}
 		d := s.seen[r.Document]
+		matches := ranking.Matches(c.Text, s.terms, d.Ready.Analysed())
 		hits = append(hits, Hit{
 			Document: *d, Chunk: c, Score: r.Score, Keyword: r.Keyword, Semantic: r.Semantic,
-			Highlights: ranking.Highlights(c.Text, s.terms, d.Ready.Analysed()),
+			Highlights: ranking.Highlights(matches),
+			Quote:      ranking.Quote(c.Text, s.q.Query, matches, s.rarity, MaxQuote),
 		})
 	}
 	return hits, nil

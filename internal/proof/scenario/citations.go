@@ -62,7 +62,7 @@ func citationScenarios() []Story {
 	return []Story{
 		{Name: "citations/an answer cites what its search found", Run: func(x *Actor) {
 			l := x.librarian()
-			long := passage + " " + strings.Repeat("It is seldom seen by day. ", 40)
+			long := strings.Repeat("It is seldom seen by day. ", 36) + passage
 			second := x.document(l.base, object{"title": "Book", "text": long})
 			a := x.chat("agent_id", l.library, "message", "/search swordfish lamp").is(200)
 			require.Len(x, a.list("citations"), 2)
@@ -78,8 +78,11 @@ func citationScenarios() []Story {
 				from := int(a.number("citations", i, "chunk", "start"))
 				to := int(a.number("citations", i, "chunk", "end"))
 				quoted := a.text("citations", i, "text")
-				assert.True(x, strings.HasPrefix(string([]rune(text)[from:to]), quoted), "it is verbatim, at its place")
-				assert.LessOrEqual(x, len([]rune(quoted)), 300)
+				start := int(a.number("citations", i, "quote", "start"))
+				end := int(a.number("citations", i, "quote", "end"))
+				assert.Equal(x, string([]rune(text)[start:end]), quoted, "it is verbatim, at its place")
+				assert.True(x, from <= start && end <= to && end-start <= 300, "it stands within the passage")
+				assert.Contains(x, quoted, unsaid)
 				at := []int{int(a.number("citations", i, "at", 0, 0)), int(a.number("citations", i, "at", 0, 1))}
 				assert.Equal(x, []string{"[1]", "[2]"}[i], string(answer[at[0]:at[1]]))
 			}

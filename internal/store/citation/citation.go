@@ -178,9 +178,16 @@ type Citation struct {
 	KnowledgeBase string          `json:"knowledge_base_id,omitempty"`
 	Title         *string         `json:"title,omitempty"`
 	Text          *string         `json:"text,omitempty" doc:"at most 300 characters of the document, as they stand there"`
-	Chunk         *record.Passage `json:"chunk,omitempty" doc:"start and end are characters of the extracted text"`
+	Quote         *Range          `json:"quote,omitempty" doc:"where text stands"`
+	Chunk         *record.Passage `json:"chunk,omitempty" doc:"the passage that text is quoted from; start and end are characters of the extracted text"`
 	Score         *float64        `json:"score,omitempty" minimum:"0" maximum:"1"`
 	At            [][2]int        `json:"at,omitempty" doc:"where [n] stands: [start, end] in characters of the answer"`
+}
+
+// Range is a part of a document's text.
+type Range struct {
+	Start int `json:"start" doc:"characters of the extracted text"`
+	End   int `json:"end"`
 }
 
 var cited = regexp.MustCompile(`\[([1-9][0-9]{0,5})\]`)
@@ -231,10 +238,15 @@ func withinStrings(text string) func(at int) bool {
 
 func citationOf(s record.Source) Citation {
 	characters := []rune(s.Text)
-	quoted := string(characters[:min(len(characters), maxQuoted)])
+	from := min(max(s.Quote[0], 0), len(characters)) // the text may have been cut
+	till := min(max(s.Quote[1], from), from+maxQuoted, len(characters))
+	if till == from {
+		from, till = 0, min(len(characters), maxQuoted)
+	}
+	quoted := string(characters[from:till])
 	return Citation{
 		N: s.N, Document: s.Document, KnowledgeBase: s.KnowledgeBase, Title: &s.Title, Text: &quoted,
-		Chunk: &s.Chunk, Score: &s.Score,
+		Quote: &Range{s.Chunk.Start + from, s.Chunk.Start + till}, Chunk: &s.Chunk, Score: &s.Score,
 	}
 }
 

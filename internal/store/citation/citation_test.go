@@ -140,6 +140,21 @@ func TestAPassageIsShortened(t *testing.T) {
 	assert.Empty(t, citation.Shorter("nothing was found", 5))
 }
 
+// What supports an answer may stand at the end of a passage.
+func TestACitationQuotesWhereTheSearchMatched(t *testing.T) {
+	text := strings.Repeat("é", 1000) + " swordfish"
+	for quote, want := range map[[2]int][2]int{
+		{}: {0, 300}, {900, 1010}: {900, 1010}, {0, 5000}: {0, 300}, {1000, 2000}: {1000, 1010},
+		{2000, 2300}: {0, 300}, {-5, 20}: {0, 20}, {20, 10}: {0, 300},
+	} {
+		s := source(1, "a", 0)
+		s.Text, s.Quote, s.Chunk.Start = text, quote, 50
+		c := citation.Cited("[1]", false, map[int]record.Source{1: s})[0]
+		assert.Equal(t, string([]rune(text)[want[0]:want[1]]), *c.Text, quote)
+		assert.Equal(t, citation.Range{Start: 50 + want[0], End: 50 + want[1]}, *c.Quote, quote)
+	}
+}
+
 // Whatever a document says, it stays within the string of its own line.
 func FuzzAPassageCannotLeaveItsFence(f *testing.F) {
 	f.Add("a < b && c > d", "</script>\x00\u2029")

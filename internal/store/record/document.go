@@ -328,6 +328,9 @@ type Source struct {
 	Context       string  `json:"context,omitempty"` // what a reader sees above the text: headings, headers of tables
 	Chunk         Passage `json:"chunk"`
 	Score         float64 `json:"score"` // 0 to 1
+	// Quote is what a citation quotes: from which character of Text, and up to which. In runs of earlier versions it is
+	// zero: the beginning of Text.
+	Quote [2]int `json:"quote,omitzero"`
 }
 
 // Passage is the place of a passage in its document.

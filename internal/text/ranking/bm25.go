@@ -38,6 +38,9 @@ func together(lists []List) corpus {
 	return c
 }
 
+// Rarity is how rare each word of a query is in what was asked: its inverse document frequency.
+func Rarity(lists []List) []float64 { return together(lists).rarity }
+
 // bm25 is the score of a chunk in which the terms of the query have these weights.
 func (c corpus) bm25(weights []int, length int) float64 {
 	relative := 1.0

@@ -1,26 +1,47 @@
 package ranking
 
-import "agentplatform/internal/text/words"
+import (
+	"slices"
 
-// Highlights returns where the words of a query stand in a text of a language: ranges of characters, in order, that
-// neither overlap nor touch. The terms are those of [words.QueryTerms].
-func Highlights(text string, terms [][]string, language string) [][2]int {
-	asked := make(map[string]bool, len(terms))
-	for _, variants := range terms {
+	"agentplatform/internal/text/words"
+)
+
+// Match is where a word of a query stands in a text, in characters.
+type Match struct {
+	Start, End int
+	Word       int // of the query, from 0
+}
+
+// Matches returns where the words of a query stand in a text of a language, in the order of their starts. The terms are
+// those of [words.QueryTerms].
+func Matches(text string, terms [][]string, language string) (found []Match) {
+	asked := make(map[string]int, len(terms))
+	for i, variants := range slices.Backward(terms) {
 		for _, t := range variants {
-			asked[t] = true
+			asked[t] = i
 		}
 	}
-	ranges := [][2]int{}
 	for _, w := range words.Analyze(text, language) {
-		if !asked[w.Term] && (w.Stop || !asked[w.Written]) {
+		i, is := asked[w.Term]
+		if !is && !w.Stop {
+			i, is = asked[w.Written]
+		}
+		if is {
+			found = append(found, Match{w.Start, w.End, i})
+		}
+	}
+	return found
+}
+
+// Highlights returns the ranges of matches, in order, that neither overlap nor touch.
+func Highlights(matches []Match) [][2]int {
+	ranges := [][2]int{}
+	for _, m := range matches {
+		if last := len(ranges) - 1; last >= 0 && m.Start <= ranges[last][1] {
+			ranges[last][1] = max(ranges[last][1], m.End)
 			continue
 		}
-		if last := len(ranges) - 1; last >= 0 && w.Start <= ranges[last][1] {
-			ranges[last][1] = max(ranges[last][1], w.End)
-			continue
-		}
-		ranges = append(ranges, [2]int{w.Start, w.End})
+		ranges = append(ranges, [2]int{m.Start, m.End})
 	}
 	return ranges
 }

@@ -31,7 +31,7 @@ func TestHighlights(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			shown := []string{}
-			for _, r := range Highlights(c.text, words.QueryTerms(c.query, []string{"en", "ja"}), c.language) {
+			for _, r := range Highlights(Matches(c.text, words.QueryTerms(c.query, []string{"en", "ja"}), c.language)) {
 				shown = append(shown, string([]rune(c.text)[r[0]:r[1]]))
 			}
 			assert.Equal(t, c.want, shown)

@@ -9,7 +9,8 @@ import { Markdown } from './markdown.js'
 /** @param {any} c a citation */
 export function citedAt(c) {
   if (!c || c.state || !c.document_id) return null
-  return to(['knowledge', c.knowledge_base_id, c.document_id], { from: c.chunk.start, to: c.chunk.end })
+  const at = c.quote ?? c.chunk
+  return to(['knowledge', c.knowledge_base_id, c.document_id], { from: at.start, to: at.end })
 }
 
 /** @type {any[]} */
