@@ -20,9 +20,14 @@ func (k *Knowledge) SearchForRun(
 		return nil, nil, err
 	}
 	how := spec.Knowledge.OrDefault()
+	least := 0.0
+	if how.MinScore != nil {
+		least = *how.MinScore
+	}
 	found, err := k.Search(ctx, p, Question{
 		Query: query, Bases: append([]string{}, spec.KnowledgeBaseIDs...), OnlyReadable: true,
-		Mode: ranking.Mode(how.Mode), Limit: how.Limit,
+		Mode: ranking.Mode(how.Mode), Limit: how.Limit, MinScore: least, Floor: how.MinScore == nil,
+		PerDocument: how.MaxPerDocument, Distinct: true,
 	})
 	sources := make([]record.Source, 0, len(found.Hits))
 	for _, h := range found.Hits {

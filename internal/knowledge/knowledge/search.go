@@ -39,6 +39,9 @@ type Question struct {
 	Limit        int // hits
 	Filter       Filter
 	MinScore     float64
+	Floor        bool // leaves out hits that have next to nothing of the query, neither by words nor by meaning
+	PerDocument  int  // hits of one document; 0: any number
+	Distinct     bool // leaves out what says the same as a better hit; see [sketch]
 	// OwnBudgets has the asker's budgets refuse the question when their tokens are used up and an embedding model would
 	// have to be asked. A run's question is without: the run's budgets are checked between its steps.
 	OwnBudgets bool
@@ -53,8 +56,14 @@ const (
 	embedTime = 2 * time.Second
 	firstLook = 50 // candidates asked for at first, at least
 	maxLooks  = 5
-	// mostPieces are as many as are read to look for phrases.
+	// mostPieces are as many as are read to look for phrases, and moreTexts those that are read to find distinct hits,
+	// beyond the hits that are wanted.
 	mostPieces = 100
+	moreTexts  = 24
+	// The floor: a hit has at least one of these scores, or every word of the query. In a base of a few documents, or
+	// where all of them have a word, it is not rare, so that its score is low whatever is asked.
+	leastKeyword = 0.02
+	leastCosine  = 0.15
 )
 
 // Hit is a chunk that was found, with its document as it is now.
@@ -239,6 +248,7 @@ type search struct {
 	language string
 	asks     []*ask
 	seen     map[string]*catalog.Document // by id; nil: not to be shown
+	worth    int                          // candidates above the floor, readable or not
 	stale    bool                         // the index answered with builds that may have been replaced meanwhile
 	// replaced are builds that the index has still: another look finds nothing in their place, but further ones.
 	replaced map[index.Version]bool
@@ -356,57 +366,91 @@ func (s *search) counted(ctx context.Context) (languages []string, chunks map[st
 // it asks for more. Those whose score is too low count, too: what comes later is no better.
 func (s *search) hits(ctx context.Context) ([]ranking.Hit, error) {
 	limit := max(firstLook, 5*s.q.Limit)
-	for look := 1; ; look++ {
-		s.stale = false
+	for look, before := 1, 0; ; look++ {
+		s.stale, s.worth = false, 0
 		lists, more, err := s.lists(ctx, min(limit, index.MaxLimit))
 		if err != nil {
 			return nil, err
 		}
 		s.rarity = ranking.Rarity(lists)
-		hits, all, err := s.quoted(ctx, ranking.Rank(s.q.Mode, lists))
+		hits, all, err := s.chosen(ctx, s.relevant(ranking.Rank(s.q.Mode, lists)))
 		if err != nil {
 			return nil, err
 		}
+		all = all || s.q.Floor && s.worth == before // what a further look finds is below the floor
 		if look == maxLooks || !s.stale && (all || len(hits) == s.q.Limit || !more || limit >= index.MaxLimit) {
 			return slices.DeleteFunc(hits, func(h ranking.Hit) bool { return h.Score < s.q.MinScore }), nil
 		}
 		if s.stale {
 			clear(s.seen)
 		} else {
-			limit *= 4
+			limit, before = limit*4, s.worth
 		}
 	}
 }
 
-// quoted are the first of the hits that have the phrases of the query, as many as are wanted. Where so many pieces were
-// read that no more are, it says that these are all.
-func (s *search) quoted(ctx context.Context, ranked []ranking.Hit) (hits []ranking.Hit, all bool, err error) {
-	if len(s.phrases) == 0 {
-		return ranked[:min(len(ranked), s.q.Limit)], false, nil
+// relevant are the hits above the floor, where the question has one.
+func (s *search) relevant(ranked []ranking.Hit) []ranking.Hit {
+	return slices.DeleteFunc(ranked, func(h ranking.Hit) bool {
+		return s.q.Floor && !h.Whole && h.Keyword < leastKeyword && h.Semantic < leastCosine
+	})
+}
+
+// chosen are the first of the hits that the question admits, as many as are wanted. Where so many pieces were read that
+// no more are, it says that these are all.
+func (s *search) chosen(ctx context.Context, ranked []ranking.Hit) (hits []ranking.Hit, all bool, err error) {
+	most, of := mostPieces, map[string]int{}
+	if s.q.Distinct {
+		most = s.q.Limit + moreTexts
 	}
+	var sketches []sketch
 	for _, h := range ranked {
 		_, read := s.pieces[piece{h.Version, h.Index / perPiece}]
+		reads := len(s.phrases) > 0 || s.q.Distinct
 		switch {
 		case len(hits) == s.q.Limit:
 			return hits, false, nil
-		case !read && len(s.pieces) >= mostPieces:
+		case s.q.PerDocument > 0 && of[h.Document] == s.q.PerDocument:
+			continue
+		case reads && !read && len(s.pieces) >= most:
 			all = true
 			continue
+		case reads:
+			admitted, err := s.admits(ctx, h, &sketches)
+			if err != nil {
+				return nil, false, err
+			}
+			if !admitted {
+				continue
+			}
 		}
-		c, there, err := s.chunk(ctx, h)
-		if err != nil {
-			return nil, false, err
-		}
-		title := s.seen[h.Document].Title
-		missing := func(phrase []string) bool {
-			return !words.HasPhrase(c.Text, phrase) && !words.HasPhrase(c.Heading, phrase) &&
-				!words.HasPhrase(title, phrase)
-		}
-		if there && !slices.ContainsFunc(s.phrases, missing) {
-			hits = append(hits, h)
-		}
+		of[h.Document]++
+		hits = append(hits, h)
 	}
 	return hits, all, nil
+}
+
+// admits reads the text of a hit, and says whether it has the phrases of the query and, where that is asked, is not the
+// same as one of the better hits. It adds its sketch to theirs.
+func (s *search) admits(ctx context.Context, h ranking.Hit, better *[]sketch) (bool, error) {
+	c, there, err := s.chunk(ctx, h)
+	if err != nil || !there {
+		return false, err
+	}
+	title := s.seen[h.Document].Title
+	if slices.ContainsFunc(s.phrases, func(phrase []string) bool {
+		return !words.HasPhrase(c.Text, phrase) && !words.HasPhrase(c.Heading, phrase) && !words.HasPhrase(title, phrase)
+	}) {
+		return false, nil
+	}
+	if s.q.Distinct {
+		own := sketchOf(c)
+		if slices.ContainsFunc(*better, own.same) {
+			return false, nil
+		}
+		*better = append(*better, own)
+	}
+	return true, nil
 }
 
 // lists has what the index says of each query, without what is not to be shown. more says that the index may have more.
@@ -424,6 +468,9 @@ func (s *search) lists(ctx context.Context, limit int) (lists []ranking.List, mo
 			return nil, false, err
 		}
 		more = more || result.More
+		if s.q.Floor {
+			s.worth += len(s.relevant(ranking.Rank(s.q.Mode, []ranking.List{{Result: result, Trust: trust}})))
+		}
 		if result.Candidates, err = s.visible(ctx, result.Candidates); err != nil {
 			return nil, false, err
 		}

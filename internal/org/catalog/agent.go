@@ -192,18 +192,23 @@ type AgentKnowledge struct {
 	// Mode is empty in agents of earlier versions: hybrid.
 	Mode string `json:"mode" enum:"hybrid,semantic,keyword"`
 	// Limit is how many passages a search finds, 1 to 20; 0 in agents of earlier versions: 6.
-	Limit  int  `json:"limit"`
-	Always bool `json:"always"` // the user's message is searched for before the first model call
+	Limit int `json:"limit"`
+	// Always: the user's message, with the one before it, is searched for before the first model call.
+	Always bool `json:"always"`
+	// MaxPerDocument is how many passages a search finds in one document, 1 to 20; 0 in agents of earlier versions: 3.
+	MaxPerDocument int `json:"max_per_document"`
+	// MinScore is the least score of a passage, 0 to 1; nil: it has something of the query, by words or by meaning.
+	MinScore *float64 `json:"min_score"`
 }
 
 // DefaultKnowledge is how an agent searches that does not say it.
-var DefaultKnowledge = AgentKnowledge{Mode: "hybrid", Limit: 6}
+var DefaultKnowledge = AgentKnowledge{Mode: "hybrid", Limit: 6, MaxPerDocument: 3}
 
 // OrDefault fills in what an agent of an earlier version does not say.
 func (k AgentKnowledge) OrDefault() AgentKnowledge {
-	return AgentKnowledge{
-		Mode: cmp.Or(k.Mode, DefaultKnowledge.Mode), Limit: cmp.Or(k.Limit, DefaultKnowledge.Limit), Always: k.Always,
-	}
+	k.Mode, k.Limit = cmp.Or(k.Mode, DefaultKnowledge.Mode), cmp.Or(k.Limit, DefaultKnowledge.Limit)
+	k.MaxPerDocument = cmp.Or(k.MaxPerDocument, DefaultKnowledge.MaxPerDocument)
+	return k
 }
 
 // AgentLimits bounds an agent's runs; nil takes the deployment's default.

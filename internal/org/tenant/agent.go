@@ -326,6 +326,7 @@ func (t *Tenants) checkKnowledge(
 		return problem.InvalidField("body.knowledge_base_ids", "must be at most %d", maxBases)
 	}
 	s.Knowledge = s.Knowledge.OrDefault()
+	least := s.Knowledge.MinScore
 	return cmp.Or(
 		there[catalog.KnowledgeBase](ctx, t.store, organization, "body.knowledge_base_ids", "knowledge base",
 			before.KnowledgeBaseIDs, s.KnowledgeBaseIDs),
@@ -333,6 +334,10 @@ func (t *Tenants) checkKnowledge(
 			"body.knowledge.mode", "must be hybrid, semantic or keyword"),
 		problem.InvalidIf(s.Knowledge.Limit < 1 || s.Knowledge.Limit > maxPassages,
 			"body.knowledge.limit", "must be between 1 and %d", maxPassages),
+		problem.InvalidIf(s.Knowledge.MaxPerDocument < 1 || s.Knowledge.MaxPerDocument > maxPassages,
+			"body.knowledge.max_per_document", "must be between 1 and %d", maxPassages),
+		problem.InvalidIf(least != nil && (*least < 0 || *least > 1), "body.knowledge.min_score",
+			"must be between 0 and 1"),
 	)
 }
 

@@ -144,15 +144,41 @@ func citationScenarios() []Story {
 			agent := x.get("/agents/" + x.Agent).is(200)
 			assert.Equal(x, "hybrid", agent.text("knowledge", "mode"))
 			assert.InDelta(x, 6, agent.number("knowledge", "limit"), 0)
+			assert.InDelta(x, 3, agent.number("knowledge", "max_per_document"), 0)
+			assert.Nil(x, agent.at("knowledge", "min_score"))
 			for field, body := range map[string]object{
 				"body.knowledge.limit":       {"name": "a", "knowledge": object{"limit": 21}},
 				"body.knowledge.mode":        {"name": "a", "knowledge": object{"mode": "telepathy"}},
+
+				"body.knowledge.max_per_document": {"name": "a", "knowledge": object{"max_per_document": 21}},
+				"body.knowledge.min_score":        {"name": "a", "knowledge": object{"min_score": 1.5}},
 				"body.knowledge_base_ids[0]": {"name": "a", "knowledge_base_ids": []string{strings.Repeat("0", 24)}},
 				"body.knowledge_base_ids":    {"name": "a", "knowledge_base_ids": make([]string, 21)},
 				"body.knowledge.always":      {"name": "a", "knowledge": object{"always": "yes"}},
 			} {
 				x.post("/agents", body).names(field)
 			}
+		}},
+		{Name: "citations/an agent says how many passages of a document it takes, and how good ones", Run: func(x *Actor) {
+			base := x.base()
+			var rules strings.Builder
+			for n := range 400 {
+				fmt.Fprintf(&rules, "Rule %d for swordfish forbids lamp %d. ", n, 7*n)
+			}
+			x.document(base, object{"title": "Rules", "text": rules.String()})
+			id := x.post("/agents", object{"name": "A", "knowledge_base_ids": []string{base}}).is(201).text("agent_id")
+			found := func(query string) int {
+				a := x.chat("agent_id", id, "message", "/search "+query).is(200)
+				return len(a.list("citations"))
+			}
+			assert.Equal(x, 3, found("swordfish lamp"))
+			assert.Zero(x, found("zygote mitosis"), "nothing answers it")
+			x.patch("/agents/"+id, object{"knowledge": object{"max_per_document": 5}}).is(200)
+			assert.Equal(x, 5, found("swordfish lamp"))
+			x.patch("/agents/"+id, object{"knowledge": object{"min_score": 1}}).is(200)
+			assert.LessOrEqual(x, found("swordfish lamp"), 1)
+			x.patch("/agents/"+id, object{"knowledge": object{"min_score": nil}}).is(200)
+			assert.Equal(x, 5, found("swordfish lamp"))
 		}},
 		{Name: "citations/a run searches with the rights of its user", Run: func(x *Actor) {
 			l := x.librarian()

@@ -61,6 +61,7 @@ type Hit struct {
 	// The parts of hybrid scores: what the chunk has in the other modes.
 	Keyword  float64
 	Semantic float64
+	Whole    bool // the chunk has every word of the query
 }
 
 // Rank orders candidates by their scores, best first; a candidate with nothing of what is asked is no hit.
@@ -128,7 +129,10 @@ func score(lists []List) []candidate {
 			if l.Foreign[c.Document] {
 				words *= foreign
 			}
-			hit := Hit{Version: c.Version, Index: c.Index, Keyword: words / (words + half)}
+			hit := Hit{
+				Version: c.Version, Index: c.Index, Keyword: words / (words + half),
+				Whole: len(c.Weights) > 0 && !slices.Contains(c.Weights, 0),
+			}
 			if l.Trust.Weight > 0 && c.Cosine > 0 {
 				hit.Semantic = min(c.Cosine, 1)
 			}
