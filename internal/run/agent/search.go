@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"agentplatform/internal/ai/model"
 	"agentplatform/internal/ai/tool"
@@ -75,16 +76,37 @@ func (s *session) hide(ctx context.Context) error {
 // firstSearch is the key of the search that is made before the model is asked. No call of a model has it.
 const firstSearch = "first"
 
-// searchFirst searches for the user's message as the run's first step, where the agent wants that and no search needs
+// first are the first n characters of a text.
+func first(text string, n int) string {
+	characters := []rune(text)
+	return string(characters[:min(n, len(characters))])
+}
+
+// firstQuery is the user's message, below the one before it: "And in Lisbon?" says nothing alone. "": there is no text.
+func (s *session) firstQuery() string {
+	query := first(strings.TrimSpace(s.Message.Text), maxQuery)
+	room := min(maxQuery-utf8.RuneCountInString(query)-1, maxEarlier)
+	if query == "" || room <= 0 {
+		return query
+	}
+	for _, m := range slices.Backward(slices.Concat(s.History, s.Before)) {
+		if text := strings.TrimSpace(m.Text); m.Role == model.User && text != "" {
+			return first(text, room) + "\n" + query
+		}
+	}
+	return query
+}
+
+// searchFirst searches for [session.firstQuery] as the run's first step, where the agent wants that and no search needs
 // an approval. The error is that of ctx, Journal or Search. Another attempt searches again: a model that was not shown
 // what there is would answer without it.
 func (s *session) searchFirst(ctx context.Context) error {
 	if s.Search == nil || !s.Agent.Spec.Knowledge.Always || s.searchNeedsApproval() || len(s.steps) > 0 {
 		return nil
 	}
-	query := []rune(strings.TrimSpace(s.Message.Text))
-	arguments, err := json.Marshal(map[string]string{"query": string(query[:min(len(query), maxQuery)])})
-	if err != nil || len(query) == 0 {
+	query := s.firstQuery()
+	arguments, err := json.Marshal(map[string]string{"query": query})
+	if err != nil || query == "" {
 		return err
 	}
 	j := &job{key: firstSearch, run: true, repeat: true, Call: record.Call{Name: model.Search}}
@@ -111,8 +133,11 @@ func (s *session) searchFirst(ctx context.Context) error {
 	return s.journalResults(ctx, []record.Step{j.step})
 }
 
-// maxQuery is how many characters of a message are searched for.
-const maxQuery = 4000
+// Characters that are searched for: of both messages together, and of the earlier one.
+const (
+	maxQuery   = 4000
+	maxEarlier = 500
+)
 
 // withPassages is the user's message with what was found for it before the first model call.
 func (s *session) withPassages(m model.Message) model.Message {

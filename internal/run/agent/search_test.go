@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -236,6 +237,36 @@ func TestTheMessageIsSearchedForOnceBeforeTheFirstModelCall(t *testing.T) {
 	again.task.Steps, again.task.Search, again.task.Agent = s.journal[:1], s.task.Search, s.task.Agent
 	again.work(t)
 	assert.Len(t, asked, 2, "a later attempt does not search again")
+}
+
+// A question that goes on with the one before it says little alone.
+func TestTheMessageBeforeIsSearchedForToo(t *testing.T) {
+	user := func(text string) model.Message { return model.Message{Role: model.User, Text: text} }
+	said := model.Message{Role: model.Assistant, Text: "It rains."}
+	long := strings.Repeat("é", 5000)
+	for name, c := range map[string]struct {
+		history, before []model.Message
+		message, want   string
+	}{
+		"the first":            {nil, nil, " And in Lisbon?\n", "And in Lisbon?"},
+		"a further one":        {[]model.Message{user("Hi"), said, user("Rain in Porto?"), said}, nil, "And in Lisbon?", "Rain in Porto?\nAnd in Lisbon?"},
+		"in the client's list": {[]model.Message{user("Hi"), said}, []model.Message{user("Rain?"), said}, "And in Lisbon?", "Rain?\nAnd in Lisbon?"},
+		"a file alone":         {[]model.Message{user("Rain in Porto?"), said, user(" "), said}, nil, "And?", "Rain in Porto?\nAnd?"},
+		"a long one before":    {[]model.Message{user(long), said}, nil, "And?", long[:1000] + "\nAnd?"},
+		"a long one":           {[]model.Message{user("Rain?"), said}, nil, long, long[:8000]},
+		"a rather long one":    {[]model.Message{user("Rain?"), said}, nil, long[:2*3997], "Ra\n" + long[:2*3997]},
+	} {
+		s := newStage(&script{says: []func(model.Request) (model.Reply, error){says("no")}}, func(task *agent.Task) {
+			task.Agent.Spec.Knowledge.Always = true
+			task.History, task.Before, task.Message.Text = c.history, c.before, c.message
+			task.Search = func(_ context.Context, query string) ([]record.Source, record.Embeddings, error) {
+				assert.Equal(t, c.want, query, name)
+				return nil, nil, nil
+			}
+		})
+		s.work(t)
+		assert.Equal(t, "search", s.journal[0].Name, name)
+	}
 }
 
 func TestAMessageWithoutTextIsNotSearchedFor(t *testing.T) {
