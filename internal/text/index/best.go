@@ -2,7 +2,6 @@ package index
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -21,7 +20,8 @@ func Both(byWords, byVector []Candidate, limit int, s Statistics) (all []Candida
 
 // BestByWords orders candidates in place and returns the limit of the highest BM25 scores.
 func BestByWords(all []Candidate, limit int, s Statistics) []Candidate {
-	return best(all, limit, func(c Candidate) float64 { return bm25(c, s) })
+	b := s.BM25()
+	return best(all, limit, func(c Candidate) float64 { return b.Score(c.Weights, c.Length) })
 }
 
 // best orders candidates in place, those of equal scores by their names.
@@ -31,15 +31,4 @@ func best(all []Candidate, limit int, score func(Candidate) float64) []Candidate
 			cmp.Compare(a.Document, b.Document), cmp.Compare(a.Number, b.Number), cmp.Compare(a.Index, b.Index))
 	})
 	return all[:min(limit, len(all))]
-}
-
-func bm25(c Candidate, s Statistics) float64 {
-	const k1, b = 1.2, 0.75
-	sum, n := 0.0, float64(s.Chunks)
-	for i, weight := range c.Weights {
-		w, df := float64(weight), float64(s.Frequencies[i])
-		length := k1 * (1 - b + b*float64(c.Length)/max(s.Length, 1))
-		sum += math.Log(1+(n-df+0.5)/(df+0.5)) * w * (k1 + 1) / (w + length)
-	}
-	return sum
 }

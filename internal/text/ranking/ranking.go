@@ -121,11 +121,11 @@ const half = 8
 
 // score gives each candidate of the lists its parts.
 func score(lists []List) []candidate {
-	corpus := together(lists)
+	corpus := together(lists).BM25()
 	var found []candidate
 	for i, l := range lists {
 		for _, c := range l.Candidates {
-			words := corpus.bm25(c.Weights, c.Length)
+			words := corpus.Score(c.Weights, c.Length)
 			if l.Foreign[c.Document] {
 				words *= foreign
 			}
@@ -140,6 +140,27 @@ func score(lists []List) []candidate {
 		}
 	}
 	return found
+}
+
+// Rarity is how rare each word of a query is in what was asked.
+func Rarity(lists []List) []float64 { return together(lists).BM25().Rarity }
+
+// together joins the statistics of lists.
+func together(lists []List) (all index.Statistics) {
+	length := 0.0
+	for _, l := range lists {
+		s := l.Statistics
+		all.Chunks += s.Chunks
+		length += s.Length * float64(s.Chunks)
+		for i, f := range s.Frequencies {
+			if i == len(all.Frequencies) {
+				all.Frequencies = append(all.Frequencies, 0)
+			}
+			all.Frequencies[i] += f
+		}
+	}
+	all.Length = length / float64(max(all.Chunks, 1))
+	return all
 }
 
 // smoothing is added to ranks before they are inverted. The less, the more a first place counts. The customary 60 is

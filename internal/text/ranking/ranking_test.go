@@ -109,7 +109,7 @@ func TestAModelCountsTheMoreTheFewerWordsAreKnown(t *testing.T) {
 
 // The figures are those of the formula, worked out by hand.
 func TestBM25(t *testing.T) {
-	corpus := together([]List{list(0)})
+	corpus := together([]List{list(0)}).BM25()
 	rare, common := math.Log(1+990.5/10.5), math.Log(1+900.5/100.5)
 	for _, c := range []struct {
 		name    string
@@ -126,7 +126,7 @@ func TestBM25(t *testing.T) {
 		{"no weights", nil, 100, 0},
 		{"more weights than terms", []int{1, 0, 7}, 100, rare / 2.5},
 	} {
-		t.Run(c.name, func(t *testing.T) { assert.InDelta(t, c.want, corpus.bm25(c.weights, c.length), 1e-12) })
+		t.Run(c.name, func(t *testing.T) { assert.InDelta(t, c.want, corpus.Score(c.weights, c.length), 1e-12) })
 	}
 }
 
@@ -137,12 +137,10 @@ func TestStatisticsOfListsAreThoseOfAll(t *testing.T) {
 		}}}
 	}
 	assert.Equal(t, together([]List{part(40, 25, 6, 9)}), together([]List{part(10, 10, 4, 0), part(30, 30, 2, 9)}))
-	assert.Equal(t, together([]List{part(10, 10, 10)}), together([]List{part(10, 10, 99)}), "more than there are")
-	assert.Equal(t, together([]List{part(10, 10, 1)}), together([]List{part(10, 10, 0)}), "it was found")
-	assert.Equal(t, together([]List{part(0, 0, 1)}), together(nil).with(math.Log1p(1./3)))
+	assert.Equal(t, Rarity([]List{part(10, 10, 10)}), Rarity([]List{part(10, 10, 99)}), "more than there are")
+	assert.Equal(t, Rarity([]List{part(10, 10, 1)}), Rarity([]List{part(10, 10, 0)}), "it was found")
+	assert.Equal(t, []float64{math.Log1p(1. / 3)}, Rarity([]List{part(0, 0, 1)}))
 }
-
-func (c corpus) with(rarity float64) corpus { c.rarity = []float64{rarity}; return c }
 
 // lists draws lists of an index whose scores often tie.
 func lists() *rapid.Generator[[]List] {

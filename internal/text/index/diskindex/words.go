@@ -4,17 +4,10 @@ import (
 	"cmp"
 	"encoding/binary"
 	"iter"
-	"math"
 	"slices"
 	"sync"
 
 	"agentplatform/internal/text/index"
-)
-
-// The ranking within the index, which only chooses candidates, is BM25 with the usual constants.
-const (
-	saturation = 1.2
-	byLength   = 0.75
 )
 
 // A term that more than common of a collection's chunks have says little. It is left out where one that is not common
@@ -66,10 +59,8 @@ func (s *state) chosen(q index.Query, all index.Statistics) []searched {
 		if live == 0 {
 			continue
 		}
-		df := float64(all.Frequencies[i])
-		weight := math.Log(1 + (float64(all.Chunks)-df+0.5)/(df+0.5))
 		// Changes since the words were counted may have the frequency above the number of chunks.
-		list = append(list, searched{lists, live, float32(max(weight, 1e-6))})
+		list = append(list, searched{lists, live, float32(max(index.Rarity(all.Frequencies[i], all.Chunks), 1e-6))})
 	}
 	slices.SortFunc(list, func(a, b searched) int { return cmp.Compare(a.live, b.live) })
 	if len(q.Documents) > 0 {
@@ -84,23 +75,22 @@ func (s *state) chosen(q index.Query, all index.Statistics) []searched {
 	return list
 }
 
-// score adds what a word gives to the score of each slot that has it.
+// score adds what a word gives to the score of each slot that has it, as [index.BM25] does.
 func (s *state) score(scores []float32, t searched, mean float64, m *merger) {
-	fixed := float32(saturation * (1 - byLength))
-	perWord := float32(saturation * byLength / max(mean, 1))
-	full := t.weight * (saturation + 1)
+	fixed := float32(index.Saturation * (1 - index.ByLength))
+	perWord := float32(index.Saturation * index.ByLength / max(mean, 1))
 	lengths := s.lengths
 	if len(t.lists) > 1 {
 		for _, slot := range m.merge(len(s.at), t.lists) {
 			w := float32(m.weights[slot])
 			m.weights[slot] = 0
-			scores[slot] += full * w / (w + fixed + perWord*float32(lengths[slot]))
+			scores[slot] += t.weight * w / (w + fixed + perWord*float32(lengths[slot]))
 		}
 		return
 	}
 	for slot, weight := range each(t.lists[0]) {
 		w := float32(weight)
-		scores[slot] += full * w / (w + fixed + perWord*float32(lengths[slot]))
+		scores[slot] += t.weight * w / (w + fixed + perWord*float32(lengths[slot]))
 	}
 }
 
