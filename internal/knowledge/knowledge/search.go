@@ -60,8 +60,8 @@ const (
 	// beyond the hits that are wanted.
 	mostPieces = 100
 	moreTexts  = 24
-	// The floor: a hit has at least one of these scores, or every word of the query. In a base of a few documents, or
-	// where all of them have a word, it is not rare, so that its score is low whatever is asked.
+	// The floor: a hit has at least one of these scores, or every word of the query that is there. In a base of a few
+	// documents, or where all of them have a word, it is not rare, so that its score is low whatever is asked.
 	leastKeyword = 0.02
 	leastCosine  = 0.15
 )

@@ -61,7 +61,7 @@ type Hit struct {
 	// The parts of hybrid scores: what the chunk has in the other modes.
 	Keyword  float64
 	Semantic float64
-	Whole    bool // the chunk has every word of the query
+	Whole    bool // the chunk has every word of the query that any chunk has
 }
 
 // Rank orders candidates by their scores, best first; a candidate with nothing of what is asked is no hit.
@@ -121,7 +121,8 @@ const half = 8
 
 // score gives each candidate of the lists its parts.
 func score(lists []List) []candidate {
-	corpus := together(lists).BM25()
+	all := together(lists)
+	corpus := all.BM25()
 	var found []candidate
 	for i, l := range lists {
 		for _, c := range l.Candidates {
@@ -131,7 +132,7 @@ func score(lists []List) []candidate {
 			}
 			hit := Hit{
 				Version: c.Version, Index: c.Index, Keyword: words / (words + half),
-				Whole: len(c.Weights) > 0 && !slices.Contains(c.Weights, 0),
+				Whole: hasAll(c.Weights, all.Frequencies),
 			}
 			if l.Trust.Weight > 0 && c.Cosine > 0 {
 				hit.Semantic = min(c.Cosine, 1)
@@ -140,6 +141,17 @@ func score(lists []List) []candidate {
 		}
 	}
 	return found
+}
+
+// hasAll says whether a chunk in which the words of a query have these weights has all that are anywhere.
+func hasAll(weights, frequencies []int) (all bool) {
+	for i, w := range weights[:min(len(weights), len(frequencies))] {
+		if w == 0 && frequencies[i] > 0 {
+			return false
+		}
+		all = all || w > 0
+	}
+	return all
 }
 
 // Rarity is how rare each word of a query is in what was asked.

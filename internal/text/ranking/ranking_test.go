@@ -142,6 +142,19 @@ func TestStatisticsOfListsAreThoseOfAll(t *testing.T) {
 	assert.Equal(t, []float64{math.Log1p(1. / 3)}, Rarity([]List{part(0, 0, 1)}))
 }
 
+// A word that no chunk has does not count against those that have the others.
+func TestAChunkIsWholeThatHasAllThatIsThere(t *testing.T) {
+	l := list(0)
+	l.Statistics.Frequencies = []int{5, 5, 0}
+	for n, c := range []struct {
+		weights []int
+		whole   bool
+	}{{[]int{1, 1, 0}, true}, {[]int{1, 0, 0}, false}, {[]int{0, 0, 0}, false}, {nil, false}, {[]int{1, 2, 3}, true}} {
+		l.Candidates = []index.Candidate{{Index: n, Weights: c.weights, Length: 10, Cosine: 0.5}}
+		assert.Equal(t, c.whole, score([]List{l})[0].Whole, c.weights)
+	}
+}
+
 // lists draws lists of an index whose scores often tie.
 func lists() *rapid.Generator[[]List] {
 	return rapid.Custom(func(t *rapid.T) []List {
