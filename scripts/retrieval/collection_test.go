@@ -35,7 +35,8 @@ func TestSearchFindsWhatIsAsked(t *testing.T) {
 	require.NoError(t, os.WriteFile(name+suffix, []byte(`{"id": "a", "title": "Wings", "text": "Wings lift the plane."}
 {"id": "b", "title": "Flaps", "text": "The flaps brake it, and they are on the wings."}
 {"id": "c", "title": "Wheels", "text": "It rolls on them."}`), 0o600))
-	require.NoError(t, os.WriteFile(name+".queries.jsonl", []byte(`{"id": "1", "text": "wing", "relevant": ["a"], "answers": ["lift the plane"]}
+	require.NoError(t, os.WriteFile(name+".queries.jsonl", []byte(`
+{"id": "1", "text": "wing", "relevant": ["a"], "answers": ["lift the plane"]}
 {"id": "2", "text": "none", "relevant": []}`), 0o600))
 	c, err := read(name)
 	require.NoError(t, err)

@@ -4,12 +4,13 @@
 //	go run ./scripts/retrieval -collection DIR -python .cache/peers/retrieval/bin/python
 //
 // A collection is two files in the folder: NAME.docs.jsonl, a line {"id", "title", "text", "language"} for each
-// document, and NAME.queries.jsonl, a line {"id", "text", "relevant": ids of documents, "answers"} for each query. Where
-// a query has answers, as they stand in a document, the table says how often the quotes of the first six passages hold
-// one, as citations quote them; for less than three quarters of the queries the command fails. Where no
-// language is given, it is that which the id begins with ("de-12"), else English. Each collection is measured as
-// one base; as one of the first 42 words of each document, where it is of one language, as short texts are what
+// document, and NAME.queries.jsonl, a line {"id", "text", "relevant": ids of documents, "answers"} for each query.
+// Where no language is given, it is that which the id begins with ("de-12"), else English. Each collection is measured
+// as one base; as one of the first 42 words of each document, where it is of one language, as short texts are what
 // most people have; as a base for each of its languages; and in one base with all the others.
+//
+// Where a query has answers, as they stand in a document, the table has how often the quotes of the first six passages
+// hold one, as citations quote them. The command fails where hybrid search has less than three quarters of them.
 //
 // Everything is searched by our analysis, chunking and ranking: each document as one chunk, and in chunks of the
 // default size, where a document is worth what its best chunk is; without an index, exactly, and the chunks also by

@@ -9,7 +9,7 @@ import (
 	"agentplatform/internal/text/ranking"
 )
 
-// What an agent quotes by default: so many passages, and of each so many characters.
+// An agent quotes so many passages by default, and of each so many characters.
 const (
 	passages = 6
 	quote    = 300

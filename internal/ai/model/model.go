@@ -37,14 +37,13 @@ const (
 
 // Message is one message of a conversation.
 type Message struct {
-	Role    Role
-	Text    string   // of a user or assistant
-	Images  []Image  // of a user
-	Texts   []Text   // of a user: text extracted from attached files
-	// Passages are what was found for a user's message, in the form of the results of [Search].
-	Passages string
-	Calls   []Call   // of an assistant
-	Results []Result // of tools
+	Role     Role
+	Text     string   // of a user or assistant
+	Images   []Image  // of a user
+	Texts    []Text   // of a user: text extracted from attached files
+	Passages string   // found for a user's message, in the form of the results of [Search]
+	Calls    []Call   // of an assistant
+	Results  []Result // of tools
 }
 
 // Text is the text extracted from an attached file.

@@ -52,7 +52,8 @@ func TestASendableRequestIsWhatWasSaid(t *testing.T) {
 		"with what was found": {
 			[]model.Message{{Role: model.User, Text: "a", Passages: "p"}, said(""),
 				{Role: model.User, Text: "b", Passages: "q"}},
-			[]model.Message{{Role: model.User, Text: "a\n\nPassages found in the knowledge bases:\np\n\nb", Passages: "q"}},
+			[]model.Message{{Role: model.User, Passages: "q",
+				Text: "a\n\nPassages found in the knowledge bases:\np\n\nb"}},
 		},
 		"passages alone": {
 			[]model.Message{{Role: model.User, Passages: "p"}}, []model.Message{{Role: model.User, Passages: "p"}},

@@ -33,18 +33,19 @@ func (w *world) choose(query string, change func(*knowledge.Question)) (texts []
 }
 
 // Versions of one text, and a long document, must not take all the places.
-func TestARunsSearchLeavesPlacesToOtherDocuments(t *testing.T) {
+func TestARunsSearchIsSpreadOverDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		b := w.base()
-		rules := "Remote work is allowed for all who have agreed on it with their manager, in writing, before it begins, " +
-			"and who can be reached by telephone and by mail during the hours that the team has chosen. Edition "
+		rules := "Remote work is allowed for all who have agreed on it with their manager, in writing, before it " +
+			"begins, and who can be reached by telephone and by mail during the hours that the team chose. Edition "
 		for i := range 12 {
 			w.ready(b, rules+string(rune('a'+i))+".")
 		}
 		whole := w.ready(b, long("remote work rule"))
 		others := []string{
-			w.ready(b, "Remote work from abroad needs a permit."), w.ready(b, "Remote work is insured like work on site."),
+			w.ready(b, "Remote work from abroad needs a permit."),
+			w.ready(b, "Remote work is insured like work on site."),
 		}
 		texts, of := w.choose("remote work", nil)
 		assert.Len(t, texts, 6)
@@ -70,8 +71,8 @@ func TestTextsThatDifferInANumberAreBothFound(t *testing.T) {
 		w := newWorld(t)
 		b := w.base()
 		for _, price := range []string{"49", "59"} {
-			w.ready(b, "The price of the basic plan is "+price+" euros a month, paid in advance for the whole year, with all "+
-				"updates, and with help by mail on working days, from nine to five, in English and in German.")
+			w.ready(b, "The price of the basic plan is "+price+" euros a month, paid in advance for the year, with "+
+				"all updates, and with help by mail on working days, from nine to five, in English and in German.")
 		}
 		texts, _ := w.choose("price of the basic plan", nil)
 		assert.Len(t, texts, 2)
@@ -92,14 +93,16 @@ func TestWhatIsBelowTheFloorIsNotFound(t *testing.T) {
 			texts, _ := w.choose("zygote mitosis", func(q *knowledge.Question) { q.Mode = mode })
 			assert.Empty(t, texts, mode)
 			assert.Equal(t, []int{firstLook}, x.queries, mode)
-			texts, _ = w.choose("salad of the canteen", func(q *knowledge.Question) { q.Mode, q.Distinct = mode, false })
+			texts, _ = w.choose("salad of the canteen", func(q *knowledge.Question) {
+				q.Mode, q.Distinct = mode, false
+			})
 			assert.Len(t, texts, 6, mode)
 		}
 	})
 }
 
 // Better hits that are not to be shown do not hide the others.
-func TestTheFloorLooksBehindWhatIsNotShown(t *testing.T) {
+func TestTheFloorHidesNoFurtherHit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		b := w.base()

@@ -41,7 +41,7 @@ type Question struct {
 	MinScore     float64
 	Floor        bool // leaves out hits that have next to nothing of the query, neither by words nor by meaning
 	PerDocument  int  // hits of one document; 0: any number
-	Distinct     bool // leaves out what says the same as a better hit; see [sketch]
+	Distinct     bool // leaves out near-duplicates of better hits; see [sketch]
 	// OwnBudgets has the asker's budgets refuse the question when their tokens are used up and an embedding model would
 	// have to be asked. A run's question is without: the run's budgets are checked between its steps.
 	OwnBudgets bool
@@ -61,7 +61,7 @@ const (
 	mostPieces = 100
 	moreTexts  = 24
 	// The floor: a hit has at least one of these scores, or every word of the query that is there. In a base of a few
-	// documents, or where all of them have a word, it is not rare, so that its score is low whatever is asked.
+	// documents, or where all of them have a word, it is not rare, so that each score is low.
 	leastKeyword = 0.02
 	leastCosine  = 0.15
 )
@@ -74,7 +74,7 @@ type Hit struct {
 	Keyword    float64
 	Semantic   float64
 	Highlights [][2]int // characters of the chunk's text
-	Quote      [2]int   // of these, the at most MaxQuote that say most about the query
+	Quote      [2]int   // of these, the best MaxQuote for the query
 }
 
 // Found is the answer to a question.
@@ -396,8 +396,8 @@ func (s *search) relevant(ranked []ranking.Hit) []ranking.Hit {
 	})
 }
 
-// chosen are the first of the hits that the question admits, as many as are wanted. Where so many pieces were read that
-// no more are, it says that these are all.
+// chosen are the first of the hits that the question admits, up to its limit. all is true where the bound of pieces to
+// read left hits out.
 func (s *search) chosen(ctx context.Context, ranked []ranking.Hit) (hits []ranking.Hit, all bool, err error) {
 	most, of := mostPieces, map[string]int{}
 	if s.q.Distinct {
@@ -430,8 +430,8 @@ func (s *search) chosen(ctx context.Context, ranked []ranking.Hit) (hits []ranki
 	return hits, all, nil
 }
 
-// admits reads the text of a hit, and says whether it has the phrases of the query and, where that is asked, is not the
-// same as one of the better hits. It adds its sketch to theirs.
+// admits reads the text of a hit. It returns whether the text has the phrases of the query and, for distinct hits, is
+// no near-duplicate of a better one. It adds its sketch to theirs.
 func (s *search) admits(ctx context.Context, h ranking.Hit, better *[]sketch) (bool, error) {
 	c, there, err := s.chunk(ctx, h)
 	if err != nil || !there {
@@ -439,7 +439,8 @@ func (s *search) admits(ctx context.Context, h ranking.Hit, better *[]sketch) (b
 	}
 	title := s.seen[h.Document].Title
 	if slices.ContainsFunc(s.phrases, func(phrase []string) bool {
-		return !words.HasPhrase(c.Text, phrase) && !words.HasPhrase(c.Heading, phrase) && !words.HasPhrase(title, phrase)
+		return !words.HasPhrase(c.Text, phrase) && !words.HasPhrase(c.Heading, phrase) &&
+			!words.HasPhrase(title, phrase)
 	}) {
 		return false, nil
 	}

@@ -8,13 +8,13 @@ import (
 	"agentplatform/internal/text/words"
 )
 
-// sketch is what a chunk is compared by, to find those that say the same.
+// sketch is a chunk reduced to what near-duplicates share.
 type sketch struct {
 	numbers  string          // words with a digit, as they stand in the chunk and above it
 	triplets map[string]bool // of adjacent words
 }
 
-// alike is the least part of the triplets of two chunks that both have, where they say the same.
+// alike is the least part of their triplets that near-duplicates share.
 const alike = 0.9
 
 func sketchOf(c document.Chunk) sketch {
@@ -31,7 +31,8 @@ func sketchOf(c document.Chunk) sketch {
 	return s
 }
 
-// same says whether two chunks say the same. What differs in a number does not: of an old and a new price, both count.
+// same reports whether two chunks are near-duplicates. Texts that differ in a number are none: an old and a new price
+// both count.
 func (s sketch) same(other sketch) bool {
 	if s.numbers != other.numbers {
 		return false

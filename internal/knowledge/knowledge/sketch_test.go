@@ -10,11 +10,12 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-func TestChunksThatSayTheSame(t *testing.T) {
+func TestNearDuplicates(t *testing.T) {
 	var policy strings.Builder
 	for i := range 40 {
 		fmt.Fprintf(&policy, "Rule %d says that nobody smokes in room %d. ", i, 3*i)
 	}
+	shouted := strings.ToUpper(strings.ReplaceAll(policy.String(), " ", "\n "))
 	base := document.Chunk{Text: policy.String(), Heading: "Smoking", Context: "Rule\tRoom"}
 	changed := func(old, now string) document.Chunk {
 		c := base
@@ -33,7 +34,7 @@ func TestChunksThatSayTheSame(t *testing.T) {
 	}{
 		"equal":                    {base, base, true},
 		"one word":                 {base, changed("nobody smokes", "no one smokes"), true},
-		"white space and case":     {base, worded(base, strings.ToUpper(strings.ReplaceAll(base.Text, " ", "\n "))), true},
+		"white space and case":     {base, worded(base, shouted), true},
 		"a number":                 {base, changed("room 57", "room 58"), false},
 		"a number less":            {base, changed("in room 57", "in the room"), false},
 		"a sign":                   {base, changed("room 57", "room -57"), false},

@@ -147,19 +147,20 @@ func citationScenarios() []Story {
 			assert.InDelta(x, 3, agent.number("knowledge", "max_per_document"), 0)
 			assert.Nil(x, agent.at("knowledge", "min_score"))
 			for field, body := range map[string]object{
-				"body.knowledge.limit": {"name": "a", "knowledge": object{"limit": 21}},
-				"body.knowledge.mode":  {"name": "a", "knowledge": object{"mode": "telepathy"}},
-
-				"body.knowledge.max_per_document": {"name": "a", "knowledge": object{"max_per_document": 21}},
-				"body.knowledge.min_score":        {"name": "a", "knowledge": object{"min_score": 1.5}},
-				"body.knowledge_base_ids[0]":      {"name": "a", "knowledge_base_ids": []string{strings.Repeat("0", 24)}},
-				"body.knowledge_base_ids":         {"name": "a", "knowledge_base_ids": make([]string, 21)},
-				"body.knowledge.always":           {"name": "a", "knowledge": object{"always": "yes"}},
+				"body.knowledge.limit":       {"name": "a", "knowledge": object{"limit": 21}},
+				"body.knowledge.mode":        {"name": "a", "knowledge": object{"mode": "telepathy"}},
+				"body.knowledge_base_ids[0]": {"name": "a", "knowledge_base_ids": []string{strings.Repeat("0", 24)}},
+				"body.knowledge_base_ids":    {"name": "a", "knowledge_base_ids": make([]string, 21)},
+				"body.knowledge.always":      {"name": "a", "knowledge": object{"always": "yes"}},
 			} {
 				x.post("/agents", body).names(field)
 			}
+			for member, wrong := range map[string]any{"max_per_document": 21, "min_score": 1.5} {
+				body := object{"name": "a", "knowledge": object{member: wrong}}
+				x.post("/agents", body).names("body.knowledge." + member)
+			}
 		}},
-		{Name: "citations/an agent says how many passages of a document it takes, and how good ones", Run: func(x *Actor) {
+		{Name: "citations/an agent limits the passages of a document, and their scores", Run: func(x *Actor) {
 			base := x.base()
 			var rules strings.Builder
 			for n := range 400 {

@@ -82,7 +82,8 @@ func first(text string, n int) string {
 	return string(characters[:min(n, len(characters))])
 }
 
-// firstQuery is the user's message, below the one before it: "And in Lisbon?" says nothing alone. "": there is no text.
+// firstQuery is the user's message, below the one before it: "And in Lisbon?" finds nothing alone. It is empty where
+// the message has no text.
 func (s *session) firstQuery() string {
 	query := first(strings.TrimSpace(s.Message.Text), maxQuery)
 	room := min(maxQuery-utf8.RuneCountInString(query)-1, maxEarlier)

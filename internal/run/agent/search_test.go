@@ -239,22 +239,25 @@ func TestTheMessageIsSearchedForOnceBeforeTheFirstModelCall(t *testing.T) {
 	assert.Len(t, asked, 2, "a later attempt does not search again")
 }
 
-// A question that goes on with the one before it says little alone.
+// A question that continues the one before it finds little alone.
 func TestTheMessageBeforeIsSearchedForToo(t *testing.T) {
 	user := func(text string) model.Message { return model.Message{Role: model.User, Text: text} }
-	said := model.Message{Role: model.Assistant, Text: "It rains."}
+	rain := model.Message{Role: model.Assistant, Text: "It rains."}
 	long := strings.Repeat("é", 5000)
 	for name, c := range map[string]struct {
 		history, before []model.Message
 		message, want   string
 	}{
-		"the first":            {nil, nil, " And in Lisbon?\n", "And in Lisbon?"},
-		"a further one":        {[]model.Message{user("Hi"), said, user("Rain in Porto?"), said}, nil, "And in Lisbon?", "Rain in Porto?\nAnd in Lisbon?"},
-		"in the client's list": {[]model.Message{user("Hi"), said}, []model.Message{user("Rain?"), said}, "And in Lisbon?", "Rain?\nAnd in Lisbon?"},
-		"a file alone":         {[]model.Message{user("Rain in Porto?"), said, user(" "), said}, nil, "And?", "Rain in Porto?\nAnd?"},
-		"a long one before":    {[]model.Message{user(long), said}, nil, "And?", long[:1000] + "\nAnd?"},
-		"a long one":           {[]model.Message{user("Rain?"), said}, nil, long, long[:8000]},
-		"a rather long one":    {[]model.Message{user("Rain?"), said}, nil, long[:2*3997], "Ra\n" + long[:2*3997]},
+		"the first": {nil, nil, " And in Lisbon?\n", "And in Lisbon?"},
+		"a further one": {[]model.Message{user("Hi"), rain, user("Rain in Porto?"), rain}, nil, "And in Lisbon?",
+			"Rain in Porto?\nAnd in Lisbon?"},
+		"in the request": {[]model.Message{user("Hi"), rain}, []model.Message{user("Rain?"), rain}, "And in Lisbon?",
+			"Rain?\nAnd in Lisbon?"},
+		"a file alone": {[]model.Message{user("Rain in Porto?"), rain, user(" "), rain}, nil, "And?",
+			"Rain in Porto?\nAnd?"},
+		"a long one before": {[]model.Message{user(long), rain}, nil, "And?", long[:1000] + "\nAnd?"},
+		"a long one":        {[]model.Message{user("Rain?"), rain}, nil, long, long[:8000]},
+		"a rather long one": {[]model.Message{user("Rain?"), rain}, nil, long[:2*3997], "Ra\n" + long[:2*3997]},
 	} {
 		s := newStage(&script{says: []func(model.Request) (model.Reply, error){says("no")}}, func(task *agent.Task) {
 			task.Agent.Spec.Knowledge.Always = true

@@ -127,11 +127,14 @@ func TestAPassageHasWhatStandsAboveIt(t *testing.T) {
 }
 
 func TestAPassageIsShortened(t *testing.T) {
-	s := record.Source{N: 7, Document: "a", Title: "T", Heading: "H", Context: "H\nA\tB", Text: strings.Repeat("<é>", 2000)}
+	s := record.Source{
+		N: 7, Document: "a", Title: "T", Heading: "H", Context: "H\nA\tB", Text: strings.Repeat("<é>", 2000),
+	}
 	line := citation.Passages([]record.Source{s}, nil)
 	shorter := citation.Shorter(line, 1000)
 	assert.LessOrEqual(t, len(shorter), 1000)
-	assert.True(t, strings.HasPrefix(shorter, `{"n":7,"title":"T","heading":"H","context":"H\nA\tB","text":"<é><é>`), shorter)
+	assert.True(t, strings.HasPrefix(shorter,
+		`{"n":7,"title":"T","heading":"H","context":"H\nA\tB","text":"<é><é>`), shorter)
 	assert.True(t, strings.HasSuffix(shorter, `…"}`), shorter)
 	s.Context = strings.Repeat("name\t", 1000)
 	shorter = citation.Shorter(citation.Passages([]record.Source{s}, nil), 1000)
@@ -140,7 +143,7 @@ func TestAPassageIsShortened(t *testing.T) {
 	assert.Empty(t, citation.Shorter("nothing was found", 5))
 }
 
-// What supports an answer may stand at the end of a passage.
+// The support of an answer may stand at the end of a passage.
 func TestACitationQuotesWhereTheSearchMatched(t *testing.T) {
 	text := strings.Repeat("é", 1000) + " swordfish"
 	for quote, want := range map[[2]int][2]int{

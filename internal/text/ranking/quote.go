@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Quote returns the part of a text that says most about a query: a range of at most so many characters. The words of
+// Quote returns the best part of a text for a query: a range of at most so many characters. The words of
 // the query that it has are those with the highest sum of rarities, each counted once. Where the text has none of them,
 // it begins with the sentence that has most of the query's letters. A quote begins with a sentence or a line where
 // there is one.
@@ -58,7 +58,7 @@ const grams = 4
 
 // likest is the start of the sentence that has most of the query's letters, as pieces of four.
 func likest(characters []rune, starts []int, query string) (start int) {
-	asked, most := pieces([]rune(query)), 0
+	wanted, most := pieces([]rune(query)), 0
 	for i, from := range starts {
 		till := len(characters)
 		if i+1 < len(starts) {
@@ -66,7 +66,7 @@ func likest(characters []rune, starts []int, query string) (start int) {
 		}
 		common := 0
 		for piece := range pieces(characters[from:till]) {
-			if asked[piece] {
+			if wanted[piece] {
 				common++
 			}
 		}

@@ -49,7 +49,7 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// FuzzQuote stays within the text, whatever it is.
+// FuzzQuote checks that a quote stays within any text.
 func FuzzQuote(f *testing.F) {
 	f.Add("A lamp. A warranty!", "lamp warranty", 5)
 	f.Add("\xff\n\u0300 ...!?\"", "\xff", 1)

@@ -143,7 +143,7 @@ func score(lists []List) []candidate {
 	return found
 }
 
-// hasAll says whether a chunk in which the words of a query have these weights has all that are anywhere.
+// hasAll reports whether a chunk in which the words of a query have these weights has all that are anywhere.
 func hasAll(weights, frequencies []int) (all bool) {
 	for i, w := range weights[:min(len(weights), len(frequencies))] {
 		if w == 0 && frequencies[i] > 0 {

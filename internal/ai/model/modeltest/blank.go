@@ -15,8 +15,9 @@ import (
 var blanks = []string{"", " ", "\n\n", "\t \r\n", "\u00a0", "\u200b", "\ufeff\u2060", "\u2003\u3000\u2029", "\u3164",
 	"\u2800", "\u200d\ufe0f", "\x00"}
 
-// RunTexts checks that an adapter sends no blank text, whatever of a conversation is blank. texts takes the texts and
-// the authors of the messages out of a body, those of the instructions and the results of tools, too. What was found for a message arrives as it is.
+// RunTexts checks that an adapter sends no blank text, also where parts of a conversation are blank. texts takes the
+// texts and the authors of the messages out of a body, those of the instructions and the results of tools, too.
+// Passages arrive as they are.
 func RunTexts(
 	t *testing.T, open func(address string) model.Model,
 	texts func(t *testing.T, body []byte) (texts, authors []string),

@@ -276,7 +276,8 @@ type chunkView struct {
 func viewChunk(c document.Chunk) chunkView {
 	return chunkView{
 		Index: c.Index, Context: c.Above(), Text: c.Text, Start: c.Start, End: c.End,
-		PageFrom: httpapi.Optional(c.PageFrom), PageTo: httpapi.Optional(c.PageTo), Heading: httpapi.Optional(c.Heading),
+		PageFrom: httpapi.Optional(c.PageFrom), PageTo: httpapi.Optional(c.PageTo),
+		Heading: httpapi.Optional(c.Heading),
 	}
 }
 

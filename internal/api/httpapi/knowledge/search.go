@@ -100,7 +100,8 @@ func viewHit(hit knowledge.Hit) hitView {
 	c, d := hit.Chunk, hit.Document
 	v := hitView{
 		Score: hit.Score, Scores: scoresView{hit.Keyword, hit.Semantic}, Context: c.Above(), Text: c.Text,
-		Highlights: hit.Highlights, DocumentID: d.ID, KnowledgeBaseID: d.KnowledgeBase, Title: d.Title, Source: viewSource(d.Source),
+		Highlights: hit.Highlights, DocumentID: d.ID, KnowledgeBaseID: d.KnowledgeBase, Title: d.Title,
+		Source:   viewSource(d.Source),
 		Metadata: viewMetadata(d.Metadata),
 		Chunk: placeView{
 			Index: c.Index, PageFrom: httpapi.Optional(c.PageFrom), PageTo: httpapi.Optional(c.PageTo),
