@@ -78,6 +78,9 @@ func (w *work) extracted(ctx context.Context, text document.Text, sure bool) err
 				Number: d.Ingestion.Build, Text: body.Key, TextSize: body.Size, Structure: structure.Key,
 				Language: text.Language, Unsure: !sure, PageCount: len(text.Pages),
 			}
+			for _, warning := range text.Warnings {
+				d.Work.Warnings = append(d.Work.Warnings, catalog.Warning(warning))
+			}
 			if !d.Titled && strings.TrimSpace(text.Title) != "" {
 				d.Title = document.Cut(strings.TrimSpace(text.Title), knowledge.MaxTitle)
 			}

@@ -201,7 +201,16 @@ type Build struct {
 	// Words is the language in which the words were indexed; empty: of an earlier version, or not indexed yet.
 	Words     string `json:"words,omitzero"`
 	PageCount int    `json:"page_count,omitzero"`
-	Anew      bool   `json:"anew,omitzero"` // a rebuild makes it, of what is ready
+	// Warnings are those of the extraction; an earlier version stored none.
+	Warnings []Warning `json:"warnings,omitzero"`
+	Anew     bool      `json:"anew,omitzero"` // a rebuild makes it, of what is ready
+}
+
+// Warning names the pages whose text is not all there.
+type Warning struct {
+	Code  string `json:"code"`
+	Pages []int  `json:"pages"` // the first of them
+	Count int    `json:"count"` // of all such pages
 }
 
 // ChunksOfPiece is how many chunks, and how many vectors, a blob has.
@@ -228,7 +237,7 @@ func (b Build) Blobs() []string {
 func (b Build) Extracted() Build {
 	return Build{
 		Text: b.Text, TextSize: b.TextSize, Structure: b.Structure, Language: b.Language, Unsure: b.Unsure,
-		PageCount: b.PageCount,
+		PageCount: b.PageCount, Warnings: b.Warnings,
 	}
 }
 

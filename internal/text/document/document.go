@@ -15,8 +15,25 @@ type Text struct {
 	// Pages has where each page (or slide) begins; none: the format has no pages.
 	Pages []int `json:"pages,omitempty"`
 	// Blocks are the parts of the body, in order, without overlap. What lies between two of them is white space.
-	Blocks []Block `json:"blocks,omitempty"`
+	Blocks   []Block   `json:"blocks,omitempty"`
+	Warnings []Warning `json:"-"` // at most one of each code
 }
+
+// Warning names the pages whose text is not all there.
+type Warning struct {
+	Code  string
+	Pages []int // in order, the first [MaxWarningPages] of them
+	Count int   // of all such pages
+}
+
+// The codes of warnings.
+const (
+	UnmappedGlyphs   = "unmapped_glyphs"    // the fonts map many glyphs to no characters
+	PagesWithoutText = "pages_without_text" // there are pictures and no text, as on scanned pages
+)
+
+// MaxWarningPages is how many pages a warning names.
+const MaxWarningPages = 50
 
 // Kind says what a block is.
 type Kind string

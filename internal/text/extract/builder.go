@@ -2,6 +2,7 @@ package extract
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -51,6 +52,19 @@ func (b *builder) page() {
 		return
 	}
 	b.begun++
+}
+
+// warn adds the present page to the warning of a code.
+func (b *builder) warn(code string) {
+	at := slices.IndexFunc(b.text.Warnings, func(w document.Warning) bool { return w.Code == code })
+	if at < 0 {
+		at = len(b.text.Warnings)
+		b.text.Warnings = append(b.text.Warnings, document.Warning{Code: code})
+	}
+	w := &b.text.Warnings[at]
+	if w.Count++; w.Count <= document.MaxWarningPages {
+		w.Pages = append(w.Pages, len(b.text.Pages)+b.begun)
+	}
 }
 
 // begin ends the part that is being written and begins another.

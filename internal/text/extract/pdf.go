@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"agentplatform/internal/text/document"
 	"agentplatform/internal/text/extract/pdftext"
 )
 
@@ -22,12 +23,18 @@ func readPDF(in input, b *builder) (err error) {
 	defer func() { err = errors.Join(err, d.Close()) }()
 	b.title(pdfTitle(d.Title))
 	b.language(d.Language)
-	pages, err := linesOfPages(d, b.most)
+	pages, err := readPages(d, b.most)
 	if err != nil {
 		return unreadablePDF(err, b.most)
 	}
-	for _, parts := range pdftext.Layout(pages) {
+	for i, parts := range pdftext.Layout(pages) {
 		b.page()
+		if pages[i].Pictures {
+			b.warn(document.PagesWithoutText)
+		}
+		if pages[i].Unmapped {
+			b.warn(document.UnmappedGlyphs)
+		}
 		for _, p := range parts {
 			b.block(p.Kind, p.Level, strings.Join(p.Lines, "\n"))
 		}
@@ -53,14 +60,14 @@ func unreadablePDF(err error, most limits) error {
 	return Fault{Unreadable, "the PDF cannot be read: it is broken, or no PDF"}
 }
 
-// linesOfPages reads pages until there are more of them, or more characters, than are wanted. A page that is broken has
+// readPages reads pages until there are more of them, or more characters, than are wanted. A page that is broken has
 // no lines, but one must be whole.
-func linesOfPages(d *pdftext.Document, most limits) ([][]pdftext.Line, error) {
-	var pages [][]pdftext.Line
+func readPages(d *pdftext.Document, most limits) ([]pdftext.Page, error) {
+	var pages []pdftext.Page
 	var broken error
 	whole := false
 	for i, characters := 0, 0; i < d.Pages && i <= MaxPages && characters <= most.characters; i++ {
-		lines, err := d.Page(i)
+		page, err := d.Page(i)
 		switch {
 		case err == nil:
 			whole = true
@@ -69,10 +76,10 @@ func linesOfPages(d *pdftext.Document, most limits) ([][]pdftext.Line, error) {
 		default:
 			return nil, err
 		}
-		for _, l := range lines {
+		for _, l := range page.Lines {
 			characters += utf8.RuneCountInString(l.Text) + 1
 		}
-		pages = append(pages, lines)
+		pages = append(pages, page)
 	}
 	if !whole {
 		return nil, broken

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,6 +69,53 @@ func TestPDFIsReadWithItsStructure(t *testing.T) {
 	assert.Equal(t, []document.Kind{document.Heading, document.Paragraph, document.Paragraph, document.Paragraph},
 		kinds)
 	assert.Equal(t, 1, read.Blocks[0].Level)
+}
+
+// glyphs draws text in a font whose codes stand for no characters.
+const glyphs = "BT /G 12 Tf 50 700 Td <0001000200030004> Tj ET"
+
+// unclear makes a PDF of pages. They have pictures I and X (in a form), and a font G that maps glyphs to no characters.
+func unclear(pages ...string) []byte {
+	kids := ""
+	picture := "/I Do"
+	objects := []string{"<< /Type /Catalog /Pages 2 0 R >>", "",
+		"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+		"<< /Type /Font /Subtype /Type0 /BaseFont /Glyphs /Encoding /Identity-H /DescendantFonts [5 0 R] >>",
+		"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /Glyphs /CIDToGIDMap /Identity " +
+			"/CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> /FontDescriptor 6 0 R >>",
+		"<< /Type /FontDescriptor /FontName /Glyphs /Flags 4 /FontBBox [0 0 1000 1000] /ItalicAngle 0 " +
+			"/Ascent 800 /Descent -200 /CapHeight 700 /StemV 80 >>",
+		"<< /Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray /BitsPerComponent 8 " +
+			"/Length 1 >>\nstream\nx\nendstream",
+		fmt.Sprintf("<< /Type /XObject /Subtype /Form /BBox [0 0 1 1] /Resources << /XObject << /I 7 0 R >> >> "+
+			"/Length %d >>\nstream\n%s\nendstream", len(picture), picture)}
+	for _, c := range pages {
+		kids += fmt.Sprintf("%d 0 R ", len(objects)+1)
+		objects = append(objects, fmt.Sprintf("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents %d 0 R "+
+			"/Resources << /Font << /F 3 0 R /G 4 0 R >> /XObject << /I 7 0 R /X 8 0 R >> >> >>", len(objects)+2),
+			content(func(w io.Writer) { _, _ = io.WriteString(w, c) }))
+	}
+	objects[1] = fmt.Sprintf("<< /Type /Pages /Kids [%s] /Count %d >>", kids, len(pages))
+	return pdf("", objects...)
+}
+
+func TestPagesWithoutTheirTextAreNamed(t *testing.T) {
+	read, err := readDocument(t, unclear(lines(12, 700, "text, and a picture")+" /I Do", "/I Do", "0 0 1 1 re f",
+		"/X Do", glyphs, lines(12, 700, strings.Repeat("much text and one glyph ", 4))+"BT /G 12 Tf 50 600 Td <0001> Tj ET"))
+	require.NoError(t, err)
+	assert.Equal(t, []document.Warning{
+		{Code: document.PagesWithoutText, Pages: []int{2, 4}, Count: 2},
+		{Code: document.UnmappedGlyphs, Pages: []int{5}, Count: 1},
+	}, read.Warnings)
+	many := append([]string{lines(12, 700, "text")}, slices.Repeat([]string{"/I Do"}, 60)...)
+	read, err = readDocument(t, unclear(many...))
+	require.NoError(t, err)
+	require.Len(t, read.Warnings, 1)
+	assert.Equal(t, 60, read.Warnings[0].Count)
+	assert.Len(t, read.Warnings[0].Pages, document.MaxWarningPages)
+	read, err = readDocument(t, pdfOf("<< >>", lines(12, 700, "a bare page"), "0 0 1 1 re f"))
+	require.NoError(t, err)
+	assert.Empty(t, read.Warnings)
 }
 
 func TestWhyAPDFIsNotReadIsSaid(t *testing.T) {

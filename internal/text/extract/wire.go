@@ -18,8 +18,9 @@ import (
 // What the child writes to its output: a line of JSON with all but body and blocks, the body, then the blocks.
 
 type result struct {
-	Title, Language string `json:",omitempty"`
-	Pages           []int  `json:",omitempty"`
+	Title, Language string             `json:",omitempty"`
+	Pages           []int              `json:",omitempty"`
+	Warnings        []document.Warning `json:",omitempty"`
 	Bytes, Blocks   int
 	Cut             bool `json:",omitempty"` // the text is longer
 }
@@ -34,7 +35,7 @@ var kinds = []document.Kind{document.Paragraph, document.Heading, document.Item,
 func encode(w io.Writer, text document.Text, cut bool) error {
 	first, err := json.Marshal(result{
 		Title: text.Title, Language: text.Language, Pages: text.Pages, Bytes: len(text.Body), Blocks: len(text.Blocks),
-		Cut: cut,
+		Warnings: text.Warnings, Cut: cut,
 	})
 	if err != nil {
 		return err
@@ -57,7 +58,7 @@ var errWire = errors.New("what the reader says makes no sense")
 func decode(r io.Reader, most limits) (document.Text, bool, error) {
 	var text document.Text
 	in := bufio.NewReaderSize(r, 64<<10)
-	head, err := firstLine(in, 16*MaxPages+8*maxTitle*utf8.UTFMax+1024)
+	head, err := firstLine(in, 16*MaxPages+8*maxTitle*utf8.UTFMax+2048)
 	if err != nil {
 		return text, false, err
 	}
@@ -66,7 +67,7 @@ func decode(r io.Reader, most limits) (document.Text, bool, error) {
 		return text, false, fmt.Errorf("%w: %w", errWire, err)
 	}
 	if first.Bytes < 0 || first.Bytes > utf8.UTFMax*most.characters || first.Blocks < 0 ||
-		first.Blocks > maxBlocks || len(first.Pages) > MaxPages {
+		first.Blocks > maxBlocks || len(first.Pages) > MaxPages || !valid(first.Warnings) {
 		return text, false, errWire
 	}
 	var body strings.Builder
@@ -75,6 +76,7 @@ func decode(r io.Reader, most limits) (document.Text, bool, error) {
 	}
 	text = document.Text{
 		Title: first.Title, Language: first.Language, Pages: first.Pages, Body: body.String(),
+		Warnings: first.Warnings,
 	}
 	if !utf8.ValidString(text.Body) {
 		return document.Text{}, false, errWire
@@ -85,6 +87,20 @@ func decode(r io.Reader, most limits) (document.Text, bool, error) {
 	}
 	text.Blocks, err = decodeBlocks(in, first.Blocks, long)
 	return text, first.Cut, err
+}
+
+// valid reports whether warnings are as [builder.warn] makes them.
+func valid(warnings []document.Warning) bool {
+	codes := map[string]bool{}
+	for _, w := range warnings {
+		known := w.Code == document.UnmappedGlyphs || w.Code == document.PagesWithoutText
+		if !known || codes[w.Code] || len(w.Pages) != min(w.Count, document.MaxWarningPages) || w.Count < 1 ||
+			!slices.IsSorted(w.Pages) || w.Pages[0] < 1 || w.Count > MaxPages || w.Pages[len(w.Pages)-1] > MaxPages {
+			return false
+		}
+		codes[w.Code] = true
+	}
+	return true
 }
 
 // firstLine reads up to a line break, at most so many bytes.

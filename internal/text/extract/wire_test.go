@@ -16,12 +16,32 @@ func TestTextCrossesThePipeAsItIs(t *testing.T) {
 		text, _, err := job{Format: markdown, Whole: true}.read(source)
 		require.NoError(t, err)
 		text.Pages, text.Language = []int{0, 3}, "de"
+		text.Warnings = []document.Warning{{Code: document.UnmappedGlyphs, Pages: []int{2}, Count: 1}}
 		var b bytes.Buffer
 		require.NoError(t, encode(&b, text, cut))
 		got, gotCut, err := decode(&b, forDocuments)
 		require.NoError(t, err)
 		assert.Equal(t, text, got)
 		assert.Equal(t, cut, gotCut)
+	}
+}
+
+func TestOtherWarningsAreRefused(t *testing.T) {
+	for name, warnings := range map[string][]document.Warning{
+		"another code": {{Code: "x", Pages: []int{1}, Count: 1}},
+		"no page":      {{Code: document.UnmappedGlyphs}},
+		"too few":      {{Code: document.UnmappedGlyphs, Pages: []int{1}, Count: 2}},
+		"too many":     {{Code: document.UnmappedGlyphs, Pages: make([]int, 51), Count: 51}},
+		"page 0":       {{Code: document.UnmappedGlyphs, Pages: []int{0}, Count: 1}},
+		"twice": {{Code: document.UnmappedGlyphs, Pages: []int{1}, Count: 1},
+			{Code: document.UnmappedGlyphs, Pages: []int{1}, Count: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			require.NoError(t, encode(&b, document.Text{Body: "a", Warnings: warnings}, false))
+			_, _, err := decode(&b, forDocuments)
+			assert.ErrorIs(t, err, errWire)
+		})
 	}
 }
 
@@ -36,6 +56,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("{\"Bytes\":1000000000}\n"))
 	f.Add([]byte("{\"Blocks\":400000}\n"))
 	f.Add([]byte("{\"Bytes\":1,\"Pages\":[-1]}\na"))
+	f.Add([]byte("{\"Bytes\":1,\"Warnings\":[{\"Code\":\"unmapped_glyphs\",\"Pages\":[1],\"Count\":1}]}\na"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		text, _, err := decode(bytes.NewReader(data), forDocuments)
 		if err != nil {
@@ -49,5 +70,10 @@ func FuzzDecode(f *testing.F) {
 			last = block.End
 		}
 		assert.LessOrEqual(t, last, long)
+		assert.LessOrEqual(t, len(text.Warnings), 2)
+		for _, w := range text.Warnings {
+			assert.LessOrEqual(t, len(w.Pages), w.Count)
+			assert.LessOrEqual(t, len(w.Pages), document.MaxWarningPages)
+		}
 	})
 }

@@ -82,6 +82,29 @@ type failureView struct {
 	At        string `json:"at"`
 }
 
+type warningView struct {
+	Code    string `json:"code" enum:"unmapped_glyphs,pages_without_text"`
+	Message string `json:"message" doc:"what a person can do about it"`
+	Pages   []int  `json:"pages" doc:"the first 50 of them"`
+	Count   int    `json:"count" doc:"of all such pages"`
+}
+
+// warningMessages has the message of each code.
+var warningMessages = map[string]string{
+	document.UnmappedGlyphs: "The fonts of these pages do not say which characters they draw, so text is missing or " +
+		"wrong. Save the document again with its fonts embedded, or run text recognition (OCR).",
+	document.PagesWithoutText: "These pages have pictures and no text, perhaps they were scanned. Run text " +
+		"recognition (OCR) on the document.",
+}
+
+func viewWarnings(warnings []catalog.Warning) []warningView {
+	views := make([]warningView, 0, len(warnings))
+	for _, w := range warnings {
+		views = append(views, warningView{w.Code, warningMessages[w.Code], w.Pages, w.Count})
+	}
+	return views
+}
+
 type documentView struct {
 	DocumentID      string                        `json:"document_id"`
 	KnowledgeBaseID string                        `json:"knowledge_base_id"`
@@ -102,6 +125,7 @@ type documentView struct {
 	GroupIDs        []string                      `json:"group_ids" doc:"whose members may read it, of those who may read the knowledge base; empty: all of these"`
 	Language        *string                       `json:"language" doc:"as ISO 639-1 has it: that was said of it or of its base, or that its text tells, or that of most documents of its base; null: not known yet"`
 	PageCount       *int                          `json:"page_count"`
+	Warnings        []warningView                 `json:"warnings" doc:"what of the text is missing; empty where nothing is known to be, or an earlier version read the document"`
 	ChunkCount      int                           `json:"chunk_count"`
 	Version         int                           `json:"version" doc:"how often it has become ready"`
 	Duplicate       bool                          `json:"duplicate,omitempty" doc:"the same content was there already: this is that document"`
@@ -133,7 +157,7 @@ func viewDocument(d catalog.Document) documentView {
 		Attempts: s.Attempts, Metadata: viewMetadata(d.Metadata), GroupIDs: append([]string{}, d.GroupIDs...),
 		Language: httpapi.Optional(cmp.Or(d.Language, b.Analysed())), ChunkCount: d.Ready.Count, Version: s.Version,
 		CreatedAt: events.Time(d.CreatedAt), UpdatedAt: events.Time(d.UpdatedAt),
-		ReadyAt: httpapi.OptionalTime(s.ReadyAt), PageCount: httpapi.Optional(b.PageCount),
+		ReadyAt: httpapi.OptionalTime(s.ReadyAt), PageCount: httpapi.Optional(b.PageCount), Warnings: viewWarnings(b.Warnings),
 	}
 	if s.Status == docstate.Ready {
 		v.Progress, v.Attempts = progressView{b.Count, b.Count}, 0

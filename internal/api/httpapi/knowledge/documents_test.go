@@ -10,6 +10,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -20,6 +21,8 @@ import (
 	"agentplatform/internal/api/httpapi/httpapitest"
 	"agentplatform/internal/api/httpapi/service"
 	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/extract"
 )
 
 // narrow is a blob store with room for few bytes, so that a short file is too large for it.
@@ -134,7 +137,7 @@ func TestADocumentOfAFile(t *testing.T) {
 		at(t, w, "source.name"), at(t, w, "title"), at(t, w, "content_type"), at(t, w, "size")})
 }
 
-// What a form says is said of all its files, before or after them.
+// What a form says is shown of all its files, before or after them.
 func TestAFormHasDocuments(t *testing.T) {
 	l := libraryOver(t, &memblob.Store{})
 	w := l.send("file:one.txt", "1", "metadata", `{"a":true}`, "file:two.txt", "2", "title", "T")
@@ -342,4 +345,32 @@ func TestALanguageIsSetAndShown(t *testing.T) {
 	w := l.send("file:b.txt", "Muttern", "language", "zz")
 	assert.Equal(t, http.StatusBadRequest, w.Code, w.Body)
 	assert.Contains(t, w.Body.String(), "language")
+}
+
+func TestADocumentHasTheWarningsOfItsText(t *testing.T) {
+	l := libraryOver(t, &memblob.Store{})
+	warnings := func(id string) string {
+		var d struct{ Warnings json.RawMessage }
+		require.NoError(t, json.Unmarshal(l.get(id, "").Body.Bytes(), &d))
+		return string(d.Warnings)
+	}
+	id := l.add(`{"text":"all of it"}`)
+	assert.Equal(t, "[]", warnings(id))
+	l.ingest(id)
+	assert.Equal(t, "[]", warnings(id))
+	l.ingester.Extract = func(context.Context, string, extract.File) (document.Text, error) {
+		return document.Text{Body: "half of it", Warnings: []document.Warning{
+			{Code: document.UnmappedGlyphs, Pages: []int{1, 3}, Count: 2},
+			{Code: document.PagesWithoutText, Pages: []int{4}, Count: 1},
+		}}, nil
+	}
+	id = l.add(`{"text":"half"}`)
+	l.ingest(id)
+	shown := regexp.MustCompile(`"message":"[^"]*OCR[^"]*"`).ReplaceAllString(warnings(id), `"message":"OCR"`)
+	assert.JSONEq(t, `[{"code":"unmapped_glyphs","message":"OCR","pages":[1,3],"count":2},`+
+		`{"code":"pages_without_text","message":"OCR","pages":[4],"count":1}]`, shown)
+	require.Equal(t, http.StatusAccepted, l.Send("POST", l.documents+"/"+id+"/reprocess", "").Code)
+	l.ingester.Extract = plain
+	l.ingest(id)
+	assert.Equal(t, "[]", warnings(id), "the text is whole now")
 }

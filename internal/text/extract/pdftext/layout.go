@@ -35,12 +35,12 @@ const (
 // Layout puts the lines of a document's pages together. A paragraph ends at a wider gap between lines, where the font's
 // size changes, before an indented line after the end of a sentence, and at the end of its page. A few lines in a
 // larger font than most of the text are a heading.
-func Layout(pages [][]Line) [][]Part {
+func Layout(pages []Page) [][]Part {
 	body := bodySize(pages)
 	levels := headingLevels(pages, body)
 	laid := make([][]Part, len(pages))
-	for i, lines := range pages {
-		laid[i] = layoutPage(lines, body, levels)
+	for i, p := range pages {
+		laid[i] = layoutPage(p.Lines, body, levels)
 	}
 	return laid
 }
@@ -158,10 +158,10 @@ func countLetters(s string) int {
 func rounded(size float64) float64 { return math.Round(2*size) / 2 }
 
 // bodySize is the size of font that most characters are in.
-func bodySize(pages [][]Line) float64 {
+func bodySize(pages []Page) float64 {
 	count := map[float64]int{}
-	for _, lines := range pages {
-		for _, l := range lines {
+	for _, p := range pages {
+		for _, l := range p.Lines {
 			count[rounded(l.size)] += utf8.RuneCountInString(l.Text)
 		}
 	}
@@ -195,10 +195,10 @@ func mostFrequent(count map[float64]int) float64 {
 }
 
 // headingLevels numbers the sizes of lines that may be headings, from the largest. What is beyond six is the sixth.
-func headingLevels(pages [][]Line, body float64) map[float64]int {
+func headingLevels(pages []Page, body float64) map[float64]int {
 	levels := map[float64]int{}
-	for _, lines := range pages {
-		for _, l := range lines {
+	for _, p := range pages {
+		for _, l := range p.Lines {
 			if body > 0 && l.size >= headingSize*body && countLetters(l.Text) >= headingLetter {
 				levels[rounded(l.size)] = 0
 			}

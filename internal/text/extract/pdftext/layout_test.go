@@ -62,27 +62,27 @@ func TestLinesBecomeParts(t *testing.T) {
 		"no places": {[]Line{{Text: "a"}, {Text: "b"}}, "text: a/b\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, c.want, shown(Layout([][]Line{c.lines})[0]))
+			assert.Equal(t, c.want, shown(Layout([]Page{{Lines: c.lines}})[0]))
 		})
 	}
 }
 
 func TestLargerLinesAreHeadings(t *testing.T) {
 	text := at(0, 600, strings.Repeat("most of the text is in this size ", 3))
-	pages := Layout([][]Line{
-		{sized(at(0, 700, "The title of"), 20), sized(at(0, 678, "the whole"), 20), text},
-		{sized(at(0, 700, "A chapter"), 14), text, sized(at(0, 400, "3.14"), 14), sized(at(0, 300, "Barely larger"),
-			11)},
-		{sized(at(0, 700, strings.Repeat("far too long for one ", 10)), 14), text},
+	pages := Layout([]Page{
+		{Lines: []Line{sized(at(0, 700, "The title of"), 20), sized(at(0, 678, "the whole"), 20), text}},
+		{Lines: []Line{sized(at(0, 700, "A chapter"), 14), text, sized(at(0, 400, "3.14"), 14),
+			sized(at(0, 300, "Barely larger"), 11)}},
+		{Lines: []Line{sized(at(0, 700, strings.Repeat("far too long for one ", 10)), 14), text}},
 	})
 	assert.True(t, strings.HasPrefix(shown(pages[0]), "heading+: The title of/the whole\ntext: most"), shown(pages[0]))
 	assert.True(t, strings.HasPrefix(shown(pages[1]), "heading++: A chapter\ntext: most"), shown(pages[1]))
 	assert.True(t, strings.HasSuffix(shown(pages[1]), "text: 3.14\ntext: Barely larger\n"), shown(pages[1]))
 	assert.True(t, strings.HasPrefix(shown(pages[2]), "text: far"), shown(pages[2]))
-	for _, level := range Layout([][]Line{{
+	for _, level := range Layout([]Page{{Lines: []Line{
 		text, sized(text, 13), sized(at(0, 1, "abc"), 14), sized(at(0, 1, "abc"), 15), sized(at(0, 1, "abc"), 16),
 		sized(at(0, 1, "abc"), 17), sized(at(0, 1, "abc"), 18), sized(at(0, 1, "abc"), 19), sized(at(0, 1, "abc"), 20),
-	}})[0] {
+	}}})[0] {
 		assert.LessOrEqual(t, level.Level, 6)
 	}
 }
@@ -102,7 +102,7 @@ func FuzzLayout(f *testing.F) {
 		for _, l := range lines {
 			want += countLetters(l.Text)
 		}
-		for _, p := range Layout([][]Line{lines})[0] {
+		for _, p := range Layout([]Page{{Lines: lines}})[0] {
 			got += countLetters(strings.Join(p.Lines, "\n"))
 		}
 		assert.Equal(t, want, got)

@@ -14,6 +14,13 @@ import (
 	"github.com/klippa-app/go-pdfium/responses"
 )
 
+// Page is what is read of a page.
+type Page struct {
+	Lines    []Line // none: the page has no text
+	Pictures bool   // it has no text, but pictures
+	Unmapped bool   // its fonts map many of its glyphs to no characters
+}
+
 // Line is a line of a page.
 type Line struct {
 	Text string // without white space at its ends
@@ -27,64 +34,68 @@ type Line struct {
 // maxPageCharacters is how many characters of one page are read.
 const maxPageCharacters = 1_000_000
 
-// Page returns the lines of a page, which counts from 0, in the order in which the document draws them; none: the page
-// has no text. What was filled into forms and written as notes is part of it. The error is [ErrPage] for a broken page;
-// the pages after it may be whole. After [ErrTooMuch] nothing can be read any more.
-func (d *Document) Page(number int) ([]Line, error) {
-	lines, err := d.page(number)
+// Page reads a page, which counts from 0, with its lines in the order in which the document draws them. Filled fields
+// and notes are part of it. The error is [ErrPage] for a broken page; the pages after it may be whole. After
+// [ErrTooMuch] nothing can be read any more.
+func (d *Document) Page(number int) (Page, error) {
+	read, err := d.page(number)
 	switch {
 	case errors.Is(err, ErrPage):
-		return nil, fmt.Errorf("%w: number %d", ErrPage, number+1)
+		return Page{}, fmt.Errorf("%w: number %d", ErrPage, number+1)
 	case err != nil: // how the sandbox ended says nothing to people
-		return nil, fmt.Errorf("%w: on page %d", ErrTooMuch, number+1)
+		return Page{}, fmt.Errorf("%w: on page %d", ErrTooMuch, number+1)
 	}
-	return lines, nil
+	return read, nil
 }
 
 // page reads a page as it is, then with its notes and fields. They become part of what is drawn, which asks for opening
 // it anew; where that changes what was there (their fonts may take the place of the page's), it is left.
-func (d *Document) page(number int) ([]Line, error) {
-	lines, more, err := d.read(number, true)
+func (d *Document) page(number int) (Page, error) {
+	read, more, err := d.read(number, true)
 	if err != nil || !more {
-		return lines, err
+		return read, err
 	}
-	if all, _, err := d.read(number, false); err == nil && holds(all, lines) {
+	if all, _, err := d.read(number, false); err == nil && holds(all.Lines, read.Lines) {
 		return all, nil
 	}
-	return lines, nil
+	return read, nil
 }
 
-// read opens a page, reads its lines and, if asked to, makes its notes and fields part of it; more: there are some.
-func (d *Document) read(number int, merge bool) (lines []Line, more bool, err error) {
+// read opens a page, reads it and, if asked to, makes its notes and fields part of it; more: there are some.
+func (d *Document) read(number int, merge bool) (read Page, more bool, err error) {
 	page, err := d.open(number)
 	if err != nil {
-		return nil, false, err
+		return Page{}, false, err
 	}
 	defer func() {
 		_, wrong := d.in.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: *page.ByReference})
 		err = errors.Join(err, wrong)
 	}()
-	if lines, err = d.text(page); err != nil || !merge {
-		return lines, false, err
+	if read, err = d.text(page); err != nil {
+		return read, false, err
+	}
+	read.Pictures = len(read.Lines) == 0 && d.pictures(page)
+	if !merge {
+		return read, false, nil
 	}
 	notes, err := d.in.FPDFPage_GetAnnotCount(&requests.FPDFPage_GetAnnotCount{Page: page})
 	if err != nil || notes.Count == 0 {
-		return lines, false, err
+		return read, false, err
 	}
 	merged, err := d.in.FPDFPage_Flatten(&requests.FPDFPage_Flatten{Page: page})
-	return lines, err == nil && merged.Result == responses.FPDFPage_FlattenResultSuccess, nil
+	return read, err == nil && merged.Result == responses.FPDFPage_FlattenResultSuccess, nil
 }
 
-func (d *Document) text(page requests.Page) (lines []Line, err error) {
+func (d *Document) text(page requests.Page) (read Page, err error) {
 	loaded, err := d.in.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: page})
 	if err != nil {
-		return nil, err
+		return Page{}, err
 	}
 	defer func() {
 		_, wrong := d.in.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: loaded.TextPage})
 		err = errors.Join(err, wrong)
 	}()
-	return textPage{d.in, loaded.TextPage}.lines()
+	return textPage{d.in, loaded.TextPage}.read()
 }
 
 // holds reports whether nine of ten words of some lines are among those of all.
@@ -123,13 +134,22 @@ type textPage struct {
 	page references.FPDF_TEXTPAGE
 }
 
-func (t textPage) lines() ([]Line, error) {
+func (t textPage) read() (Page, error) {
 	count, err := t.in.FPDFText_CountChars(&requests.FPDFText_CountChars{TextPage: t.page})
 	if err != nil || count.Count <= 0 {
-		return nil, err
+		return Page{}, err
 	}
+	lines, err := t.lines(count.Count)
+	if err != nil {
+		return Page{}, err
+	}
+	unmapped, err := t.unmapped(count.Count)
+	return Page{Lines: lines, Unmapped: unmapped}, err
+}
+
+func (t textPage) lines(count int) ([]Line, error) {
 	said, err := t.in.FPDFText_GetText(&requests.FPDFText_GetText{
-		TextPage: t.page, Count: min(count.Count, maxPageCharacters),
+		TextPage: t.page, Count: min(count, maxPageCharacters),
 	})
 	if err != nil {
 		return nil, err
