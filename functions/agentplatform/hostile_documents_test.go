@@ -39,7 +39,7 @@ const (
 // What the process may use beside its own memory: so many children read documents at once, each with so many MB.
 const (
 	childrenAtOnce = 2
-	childLimit     = 384
+	childLimit     = 512
 )
 
 // postedAtOnce are bombs of each format that has a parser, the heaviest among them.

@@ -109,6 +109,7 @@ type work struct {
 	// What the stages of this hold have made, so that the next need not read it again.
 	text   *document.Text
 	chunks []document.Chunk
+	large  *share.Part // the place of a large text
 
 	unpaid int64 // tokens of embeddings that are not charged yet
 }
@@ -130,6 +131,7 @@ func (w *work) run(ctx context.Context) (again time.Duration, err error) {
 		w.Log.Error("an ingestion panicked", "document_id", w.d.ID, "panic", died.Value, "stack", string(died.Stack))
 		failed = &trouble{code: docstate.Internal, message: "the ingestion failed inside the service"}
 	}
+	w.leave()
 	lost := errors.Is(context.Cause(working), errLost)
 	cancel(nil)
 	wait()

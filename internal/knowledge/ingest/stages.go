@@ -17,6 +17,7 @@ import (
 	"agentplatform/internal/knowledge/knowledge"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/share"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/text/chunking"
@@ -26,7 +27,7 @@ import (
 	"agentplatform/internal/text/words"
 )
 
-// Bounds of what a stage stores, in bytes. What is extracted has at most 5 million characters, with its structure.
+// Bounds of what a stage stores, in bytes. What is extracted has at most 20 million characters, with its structure.
 const (
 	maxTextBlob = 256 << 20
 	perPiece    = catalog.ChunksOfPiece
@@ -37,6 +38,7 @@ func (w *work) extract(ctx context.Context) error {
 	text, err := w.Extract(ctx, w.d.Organization, extract.File{
 		ContentType: w.d.ContentType, Name: w.name(),
 		Open: func(ctx context.Context) (io.ReadCloser, error) { return w.Store.Blobs().Get(ctx, w.d.Bytes) },
+		Room: w.room,
 	})
 	if fault, is := errors.AsType[extract.Fault](err); is {
 		return final(docstate.Code(fault.Code), "%s", fault.Sentence())
@@ -111,6 +113,11 @@ func (w *work) chunk(ctx context.Context) error {
 		return w.chunked(ctx, w.d.Work.Count)
 	}
 	if w.text == nil {
+		if w.d.Work.TextSize > extract.LargeText {
+			if err := w.room(ctx); err != nil {
+				return err
+			}
+		}
 		text, err := w.Extracted(ctx, w.d.Work)
 		if err != nil {
 			return err
@@ -128,7 +135,6 @@ func (w *work) chunk(ctx context.Context) error {
 	if len(chunks) == 0 {
 		return final(docstate.Empty, "%s", extract.Fault{Code: extract.Empty}.Sentence())
 	}
-	w.text = nil
 	place, err := w.Store.NewPlace(ctx, w.d, "chunks")
 	if err != nil {
 		return err
@@ -142,8 +148,35 @@ func (w *work) chunk(ctx context.Context) error {
 			return err
 		}
 	}
-	w.chunks = chunks
+	if w.d.Work.TextSize <= extract.LargeText {
+		w.chunks = chunks
+	}
+	w.leave()
 	return w.chunked(ctx, len(chunks), place)
+}
+
+// largeTexts has a place for one large text. It is held from the extraction until the chunks are stored.
+var largeTexts = share.New(share.Limits{All: 1})
+
+// room waits for the place of a large text, unless this work has it.
+func (w *work) room(ctx context.Context) error {
+	if w.large != nil {
+		return nil
+	}
+	place := largeTexts.Part(share.Of(ctx))
+	if err := place.Wait(ctx); err != nil {
+		return err
+	}
+	w.large = place
+	return nil
+}
+
+// leave gives the place of a large text back.
+func (w *work) leave() {
+	if w.text = nil; w.large != nil {
+		w.large.Give()
+		w.large = nil
+	}
 }
 
 // chunked ends the stage; places are those of the chunks, none where they were there before.

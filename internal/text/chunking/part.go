@@ -26,7 +26,7 @@ type part struct {
 // partsOf returns the parts of a text in order. Blocks that overlap those before them, or are out of order, lose what
 // was read before; text that stands between blocks is a paragraph.
 func partsOf(t document.Text) []part {
-	r := reader{body: t.Body}
+	r := reader{body: t.Body, parts: make([]part, 0, len(t.Blocks)+1)}
 	places := make([]int, len(t.Blocks)) // of each block among the parts; -1: it is empty
 	for i, b := range t.Blocks {
 		r.add(b.Start, part{kind: document.Paragraph, header: -1})

@@ -86,7 +86,7 @@ func childMain(todo string) {
 	debug.SetMemoryLimit(int64(most.memory / 2)) // makes the garbage collector run before the limit is reached
 	memory := most.memory
 	if j.Format.mayHavePDF() {
-		memory += most.sandbox()
+		memory += most.sandbox
 	}
 	if err == nil {
 		err = limit(memory, most.work)
@@ -119,30 +119,30 @@ func childMain(todo string) {
 
 // inChild reads a file in a child process. The error is a [Fault], or, if the content was not decided: that of ctx, of
 // fetching the file, or of starting the child.
-func (j job) inChild(ctx context.Context, open Open) (text document.Text, cut bool, err error) {
+func (j job) inChild(ctx context.Context, f File) (text document.Text, cut bool, err error) {
 	if !j.Format.mayHavePDF() {
-		return j.once(ctx, open)
+		return j.once(ctx, f)
 	}
 	for _, again := range []bool{false, true} { // what reads PDFs may have been removed since it was compiled
 		if j.Compiled, err = pdfReader.ready(ctx, again); err != nil {
 			return text, false, err
 		}
-		if text, cut, err = j.once(ctx, open); !errors.Is(err, errUncompiled) {
+		if text, cut, err = j.once(ctx, f); !errors.Is(err, errUncompiled) {
 			break
 		}
 	}
 	if j.Format != portable && err == j.tooHard() { //nolint:errorlint // it is made as it is
 		j.Bare = true
-		return j.once(ctx, open)
+		return j.once(ctx, f)
 	}
 	return text, cut, err
 }
 
-func (j job) once(ctx context.Context, open Open) (text document.Text, cut bool, err error) {
+func (j job) once(ctx context.Context, f File) (text document.Text, cut bool, err error) {
 	most := j.limits()
 	limited, cancel := context.WithTimeout(ctx, most.elapsed)
 	defer cancel()
-	file, err := open(limited)
+	file, err := f.Open(limited)
 	if err != nil {
 		return text, false, err
 	}
@@ -160,7 +160,12 @@ func (j job) once(ctx context.Context, open Open) (text document.Text, cut bool,
 	if err = child.Start(); err != nil {
 		return text, false, j.failure(ctx, limited, in, says, err)
 	}
-	text, cut, wrong := decode(out, most)
+	text, cut, wrong := decode(out, most, func() error {
+		if f.Room == nil {
+			return nil
+		}
+		return f.Room(limited)
+	})
 	if wrong != nil { // most often it has ended: its exit code says more
 		_, _ = io.Copy(io.Discard, out)
 	}

@@ -26,6 +26,9 @@ type File struct {
 	ContentType, Name string // what its sender says; what its first bytes say is believed before
 
 	Open Open
+	// Room waits until there is room for a text of more than LargeText bytes. It may be called again for the same file.
+	// nil: there is room.
+	Room func(ctx context.Context) error
 }
 
 // Open opens a file at its beginning. If ctx ends, reading must end, too.
@@ -105,7 +108,7 @@ func (f File) inChild(
 		return document.Text{}, false, err
 	}
 	defer leave()
-	return j.inChild(ctx, f.Open)
+	return j.inChild(ctx, f)
 }
 
 // shown returns what is text already as it is.

@@ -4,14 +4,15 @@ import "time"
 
 // Limits of what is read.
 const (
-	MaxText       = 200_000   // bytes of text that Text returns
-	MaxFile       = 50 << 20  // bytes of a file that Document reads
-	MaxCharacters = 5_000_000 // of text that Document returns
-	MaxPages      = 2_000     // of a document
-	maxBlocks     = 500_000   // of a document
-	maxDepth      = 500       // of elements within elements
-	maxMembers    = 20_000    // files in an archive
-	maxCells      = 16_384    // in a row: as many as a workbook may have
+	MaxText       = 200_000    // bytes of text that Text returns
+	MaxFile       = 50 << 20   // bytes of a file that Document reads
+	MaxCharacters = 20_000_000 // of text that Document returns
+	LargeText     = 5 << 20    // bytes of a text; for a longer one, Document asks its caller for room
+	MaxPages      = 2_000      // of a document
+	maxBlocks     = 500_000    // of a document
+	maxDepth      = 500        // of elements within elements
+	maxMembers    = 20_000     // files in an archive
+	maxCells      = 16_384     // in a row: as many as a workbook may have
 	cutNote       = "\n[cut: the text is longer]"
 	atOnce        = 2 // files that this process reads at once for messages, and as many documents
 	atOnceGroup   = 1 // of one group
@@ -26,6 +27,7 @@ type limits struct {
 	characters int
 	unpacked   int64         // bytes that an archive's members have in all
 	memory     uint64        // bytes, in addition to what the child maps at its start
+	sandbox    uint64        // bytes of PDFium, in addition to memory
 	work       time.Duration // of CPU time
 	elapsed    time.Duration // which includes waiting for a busy CPU
 }
@@ -35,13 +37,10 @@ type limits struct {
 var (
 	forMessages = limits{
 		file: 20 << 20, characters: MaxText, unpacked: 64 << 20,
-		memory: 256 << 20, work: 10 * time.Second, elapsed: time.Minute,
+		memory: 256 << 20, sandbox: 128 << 20, work: 10 * time.Second, elapsed: time.Minute,
 	}
 	forDocuments = limits{
 		file: MaxFile, characters: MaxCharacters, unpacked: 256 << 20,
-		memory: 384 << 20, work: 30 * time.Second, elapsed: 5 * time.Minute,
+		memory: 512 << 20, sandbox: 192 << 20, work: 30 * time.Second, elapsed: 5 * time.Minute,
 	}
 )
-
-// sandbox is the memory of PDFium in bytes, which a child that reads a PDF maps beside its own.
-func (l limits) sandbox() uint64 { return l.memory / 2 }

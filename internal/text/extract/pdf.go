@@ -16,7 +16,7 @@ var errUncompiled = pdftext.ErrUncompiled
 
 // readPDF reads the text of a PDF's pages.
 func readPDF(in input, b *builder) (err error) {
-	d, err := pdftext.Open(context.Background(), in.data, in.compiled, int(b.most.sandbox()))
+	d, err := pdftext.Open(context.Background(), in.data, in.compiled, int(b.most.sandbox))
 	if err != nil {
 		return unreadablePDF(err, b.most)
 	}
@@ -53,7 +53,7 @@ func unreadablePDF(err error, most limits) error {
 		return err
 	case errors.Is(err, pdftext.ErrTooMuch):
 		return Fault{Unreadable, fmt.Sprintf("the PDF takes more than %d MiB to read, or breaks its reader",
-			most.sandbox()>>20)}
+			most.sandbox>>20)}
 	case errors.Is(err, pdftext.ErrPage):
 		return Fault{Unreadable, "the PDF cannot be read: its pages are broken"}
 	}

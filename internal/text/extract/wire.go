@@ -54,8 +54,9 @@ func encode(w io.Writer, text document.Text, cut bool) error {
 
 var errWire = errors.New("what the reader says makes no sense")
 
-// decode reads what encode wrote. It believes nothing: the child has read a stranger's file.
-func decode(r io.Reader, most limits) (document.Text, bool, error) {
+// decode reads what encode wrote. It believes nothing: the child has read a stranger's file. Before a text of more than
+// LargeText bytes it waits for room.
+func decode(r io.Reader, most limits, room func() error) (document.Text, bool, error) {
 	var text document.Text
 	in := bufio.NewReaderSize(r, 64<<10)
 	head, err := firstLine(in, 16*MaxPages+8*maxTitle*utf8.UTFMax+2048)
@@ -70,7 +71,13 @@ func decode(r io.Reader, most limits) (document.Text, bool, error) {
 		first.Blocks > maxBlocks || len(first.Pages) > MaxPages || !valid(first.Warnings) {
 		return text, false, errWire
 	}
+	if first.Bytes > LargeText {
+		if err := room(); err != nil {
+			return text, false, err
+		}
+	}
 	var body strings.Builder
+	body.Grow(first.Bytes)
 	if _, err := io.CopyN(&body, in, int64(first.Bytes)); err != nil {
 		return text, false, fmt.Errorf("%w: %w", errWire, err)
 	}
@@ -123,13 +130,15 @@ func decodeBlocks(in io.Reader, count, long int) ([]document.Block, error) {
 	if count == 0 {
 		return nil, nil
 	}
-	records := make([]wireBlock, count)
-	if err := binary.Read(in, binary.LittleEndian, records); err != nil {
-		return nil, fmt.Errorf("%w: %w", errWire, err)
-	}
 	blocks := make([]document.Block, count)
 	last := 0
-	for n, b := range records {
+	var b wireBlock
+	record := make([]byte, binary.Size(b))
+	for n := range blocks {
+		if _, err := io.ReadFull(in, record); err != nil {
+			return nil, fmt.Errorf("%w: %w", errWire, err)
+		}
+		_, _ = binary.Decode(record, binary.LittleEndian, &b) // it errs only on other types and too few bytes
 		start, end, header := int(b.Start), int(b.End), int(b.Header)
 		if start < last || end < start || end > long || int(b.Kind) >= len(kinds) || header < -1 || header > n {
 			return nil, errWire

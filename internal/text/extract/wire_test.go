@@ -2,6 +2,8 @@ package extract
 
 import (
 	"bytes"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,6 +11,22 @@ import (
 
 	"agentplatform/internal/text/document"
 )
+
+func free() error { return nil }
+
+// A long text waits for room before it is read.
+func TestALongTextWaitsForRoom(t *testing.T) {
+	full := errors.New("full")
+	for size, want := range map[int]error{LargeText: nil, LargeText + 1: full} {
+		var b bytes.Buffer
+		require.NoError(t, encode(&b, document.Text{Body: strings.Repeat("a", size)}, false))
+		_, _, err := decode(&b, forDocuments, func() error { return full })
+		require.ErrorIs(t, err, want)
+		if want != nil {
+			assert.Greater(t, b.Len(), LargeText/2, "it is not read")
+		}
+	}
+}
 
 func TestTextCrossesThePipeAsItIs(t *testing.T) {
 	for _, cut := range []bool{false, true} {
@@ -19,7 +37,7 @@ func TestTextCrossesThePipeAsItIs(t *testing.T) {
 		text.Warnings = []document.Warning{{Code: document.UnmappedGlyphs, Pages: []int{2}, Count: 1}}
 		var b bytes.Buffer
 		require.NoError(t, encode(&b, text, cut))
-		got, gotCut, err := decode(&b, forDocuments)
+		got, gotCut, err := decode(&b, forDocuments, free)
 		require.NoError(t, err)
 		assert.Equal(t, text, got)
 		assert.Equal(t, cut, gotCut)
@@ -39,7 +57,7 @@ func TestOtherWarningsAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
 			require.NoError(t, encode(&b, document.Text{Body: "a", Warnings: warnings}, false))
-			_, _, err := decode(&b, forDocuments)
+			_, _, err := decode(&b, forDocuments, free)
 			assert.ErrorIs(t, err, errWire)
 		})
 	}
@@ -58,7 +76,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("{\"Bytes\":1,\"Pages\":[-1]}\na"))
 	f.Add([]byte("{\"Bytes\":1,\"Warnings\":[{\"Code\":\"unmapped_glyphs\",\"Pages\":[1],\"Count\":1}]}\na"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		text, _, err := decode(bytes.NewReader(data), forDocuments)
+		text, _, err := decode(bytes.NewReader(data), forDocuments, free)
 		if err != nil {
 			return
 		}
