@@ -163,11 +163,11 @@ func (w *work) room(ctx context.Context) error {
 	if w.large != nil {
 		return nil
 	}
-	place := largeTexts.Part(share.Of(ctx))
-	if err := place.Wait(ctx); err != nil {
+	turn := largeTexts.Part(share.Of(ctx))
+	if err := turn.Wait(ctx); err != nil {
 		return err
 	}
-	w.large = place
+	w.large = turn
 	return nil
 }
 

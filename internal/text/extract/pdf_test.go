@@ -101,7 +101,8 @@ func unclear(pages ...string) []byte {
 
 func TestPagesWithoutTheirTextAreNamed(t *testing.T) {
 	read, err := readDocument(t, unclear(lines(12, 700, "text, and a picture")+" /I Do", "/I Do", "0 0 1 1 re f",
-		"/X Do", glyphs, lines(12, 700, strings.Repeat("much text and one glyph ", 4))+"BT /G 12 Tf 50 600 Td <0001> Tj ET"))
+		"/X Do", glyphs,
+		lines(12, 700, strings.Repeat("much text and one glyph ", 4))+"BT /G 12 Tf 50 600 Td <0001> Tj ET"))
 	require.NoError(t, err)
 	assert.Equal(t, []document.Warning{
 		{Code: document.PagesWithoutText, Pages: []int{2, 4}, Count: 2},
@@ -140,6 +141,99 @@ func TestWhyAPDFIsNotReadIsSaid(t *testing.T) {
 			require.ErrorAs(t, err, &fault)
 			assert.Equal(t, c.code, fault.Code, fault.Reason)
 		})
+	}
+}
+
+// Running text in two columns.
+var delivered, complained = strings.Split(`The goods are delivered within
+fourteen days after the order
+has been received by us and
+confirmed in writing. Later
+deliveries are announced at
+least two days before. The
+buyer may withdraw when the
+delivery is more than thirty
+days late. Payments are made
+within ten days.`, "\n"), strings.Split(`Complaints about visible faults
+must be made within a week of
+the delivery. Hidden faults are
+to be reported once they are
+found. We repair or replace the
+goods at our choice. A sec-
+ond failure entitles the buyer to
+a reduction of the price or to
+withdraw from the contract as
+a whole.`, "\n")
+
+// rowsOf draws texts beside each other, row by row.
+func rowsOf(columns ...[]string) string {
+	var b strings.Builder
+	for i := range columns[0] {
+		for n, column := range columns {
+			fmt.Fprintf(&b, "BT /F 10 Tf %d %d Td (%s) Tj ET\n", 50+270*n, 700-12*i, column[i])
+		}
+	}
+	return b.String()
+}
+
+func TestColumnsThatAreDrawnRowByRowAreReadOneAfterTheOther(t *testing.T) {
+	title := lines(16, 740, "General terms of the delivery of goods")
+	read, err := readDocument(t, pdfOf("<< >>", title+rowsOf(delivered, complained)+
+		"BT /F 10 Tf 50 560 Td (A line that goes over both of the columns of text, as the last one does) Tj ET"))
+	require.NoError(t, err)
+	whole := strings.Join(slices.Concat(delivered, complained), " ")
+	got := strings.Join(strings.Fields(read.Body), " ")
+	assert.Contains(t, got, "goods "+strings.ReplaceAll(whole, "sec- ond", "second")+" A line that")
+	articles, made := []string{}, []string{}
+	for i := range 12 {
+		articles = append(articles, fmt.Sprintf("Article number %d of the list", i))
+		made = append(made, fmt.Sprintf("made of steel and of wood %d", i))
+	}
+	read, err = readDocument(t, pdfOf("<< >>", rowsOf(articles, made)))
+	require.NoError(t, err)
+	assert.Contains(t, read.Body, "Article number 3 of the list made of steel and of wood 3", "a table stays")
+	keys := strings.Split("key --edit user,key -o file --export,key --import file,key --send keys user,"+
+		"key --list keys user,key --list signs user,key --check signs,key --show print user,key --refresh keys", ",")
+	does := strings.Split("edit the key of a user interactively,export all keys to a file,import all keys from a file,"+
+		"send the key of a user to a server,list the keys of a user,list the signatures,check the signatures,"+
+		"show the fingerprint of a user,update the local keys", ",")
+	read, err = readDocument(t, pdfOf("<< >>", rowsOf(keys, does)))
+	require.NoError(t, err)
+	assert.Contains(t, read.Body, "key --import file import all keys", "so does one of short texts")
+}
+
+func TestLettersThatAreDrawnApartAreWords(t *testing.T) {
+	for line, want := range map[string]string{
+		"C O N F I D E N T I A L   P A P E R": "CONFIDENTIAL PAPER", "N e w s": "News",
+		"A B C D E F": "A B C D E F", "1 2 3 4 5": "1 2 3 4 5", "x y a": "x y a", "I a m o k now": "I a m o k now",
+	} {
+		read, err := readDocument(t, pdfOf("<< >>", lines(10, 700, line)))
+		require.NoError(t, err)
+		assert.Equal(t, want, read.Body)
+	}
+	columns := ""
+	for i, letter := range []string{"X", "A", "K", "B", "T"} {
+		columns += fmt.Sprintf("BT /F 10 Tf %d 700 Td (%s) Tj ET\n", 50+40*i, letter)
+	}
+	read, err := readDocument(t, pdfOf("<< >>", columns))
+	require.NoError(t, err)
+	assert.Equal(t, "X A K B T", read.Body)
+}
+
+// The text of a page that is turned stands upright on it, or is turned with it.
+func TestTurnedPagesAreReadInTheirOrder(t *testing.T) {
+	upright := lines(10, 700, delivered...)
+	turned := ""
+	for i, line := range delivered {
+		turned += fmt.Sprintf("BT /F 10 Tf 0 1 -1 0 %d 50 Tm (%s) Tj ET\n", 100+12*i, line)
+	}
+	for _, text := range []string{upright, turned} {
+		for _, angle := range []string{"0", "90", "180", "270"} {
+			read, err := readDocument(t, bytes.Replace(pdfOf("<< >>", text),
+				[]byte("/MediaBox"), []byte("/Rotate "+angle+" /MediaBox"), 1))
+			require.NoError(t, err)
+			assert.Equal(t, strings.Join(delivered, "\n"), read.Body, angle)
+		}
 	}
 }
 

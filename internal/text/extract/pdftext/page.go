@@ -3,11 +3,13 @@ package pdftext
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/klippa-app/go-pdfium/enums"
 	pdfiumerrors "github.com/klippa-app/go-pdfium/errors"
 	"github.com/klippa-app/go-pdfium/references"
 	"github.com/klippa-app/go-pdfium/requests"
@@ -29,6 +31,8 @@ type Line struct {
 	end   float64 // y of its last character: a line that PDFium has joined with the next, at a hyphen, ends there
 	size  float64 // of its first character's font, in points
 	angle float64 // of its first character, in radians
+	first int     // the number of its first character, from which on each is known; -1: not each is
+	last  float64 // where its last character stands
 }
 
 // maxPageCharacters is how many characters of one page are read.
@@ -95,7 +99,11 @@ func (d *Document) text(page requests.Page) (read Page, err error) {
 		_, wrong := d.in.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: loaded.TextPage})
 		err = errors.Join(err, wrong)
 	}()
-	return textPage{d.in, loaded.TextPage}.read()
+	turned, err := d.in.FPDFPage_GetRotation(&requests.FPDFPage_GetRotation{Page: page})
+	if err != nil {
+		return Page{}, err
+	}
+	return textPage{d.in, loaded.TextPage, turned.PageRotation != enums.FPDF_PAGE_ROTATION_NONE}.read()
 }
 
 // holds reports whether nine of ten words of some lines are among those of all.
@@ -130,8 +138,9 @@ func (d *Document) open(number int) (requests.Page, error) {
 
 // textPage is the text of a page, which PDFium has put into lines.
 type textPage struct {
-	in   instance
-	page references.FPDF_TEXTPAGE
+	in     instance
+	page   references.FPDF_TEXTPAGE
+	turned bool
 }
 
 func (t textPage) read() (Page, error) {
@@ -156,21 +165,46 @@ func (t textPage) lines(count int) ([]Line, error) {
 	}
 	var lines []Line
 	at := 0 // characters of the text before the line
-	for raw := range strings.SplitAfterSeq(strings.ToValidUTF8(strings.TrimRight(said.Text, "\x00"), "\uFFFD"), "\n") {
+	for raw := range rawLines(strings.ToValidUTF8(strings.TrimRight(said.Text, "\x00"), "\uFFFD")) {
 		line := strings.TrimRightFunc(raw, isBlank)
 		from := at + utf8.RuneCountInString(line)
 		line = strings.TrimLeftFunc(line, isBlank)
 		from -= utf8.RuneCountInString(line)
 		if line != "" {
-			placed, err := t.place(joinHyphens(line), from, from+utf8.RuneCountInString(line)-1)
+			placed, err := t.place(line, from, from+utf8.RuneCountInString(line)-1)
 			if err != nil {
 				return nil, err
 			}
+			placed.Text = t.unspaced(placed)
 			lines = append(lines, placed)
 		}
 		at += utf8.RuneCountInString(raw)
 	}
-	return lines, nil
+	if t.turned {
+		downwards(lines)
+	}
+	return joined(t.columns(lines)), nil
+}
+
+// rawLines are the lines of a text as they stand on the page, with their ends: PDFium joins those that divide a word.
+func rawLines(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range strings.SplitAfterSeq(text, "\n") {
+			from := 0
+			for at, r := range line {
+				next := at + utf8.RuneLen(r)
+				if isHyphen(r) && next < len(line) && !unicode.IsSpace(rune(line[next])) {
+					if !yield(line[from:next]) {
+						return
+					}
+					from = next
+				}
+			}
+			if !yield(line[from:]) {
+				return
+			}
+		}
+	}
 }
 
 func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) && !isHyphen(r) }
@@ -201,7 +235,7 @@ func joinHyphens(line string) string {
 
 // place says where a line stands, whose first and last character have these numbers in the text of the page.
 func (t textPage) place(text string, first, last int) (Line, error) {
-	line := Line{Text: text}
+	line := Line{Text: text, first: -1}
 	from, err := t.index(first)
 	if err != nil || from < 0 {
 		return line, err
@@ -220,7 +254,10 @@ func (t textPage) place(text string, first, last int) (Line, error) {
 	if to, err := t.index(last); err == nil && to > from {
 		if origin, err := t.in.FPDFText_GetCharOrigin(
 			&requests.FPDFText_GetCharOrigin{TextPage: t.page, Index: to}); err == nil {
-			line.end = origin.Y
+			line.end, line.last = origin.Y, origin.X
+			if to-from == last-first {
+				line.first = from
+			}
 		}
 	}
 	return line, nil
