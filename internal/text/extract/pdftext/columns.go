@@ -16,6 +16,7 @@ const (
 	gutterWidth   = 1.5 // font sizes, at least
 	sampledLines  = 5   // of a page, to find a gutter
 	missingGutter = 1   // of the sampled lines may have none
+	longestLine   = 500 // bytes of a line whose characters are asked for their places
 )
 
 // gap is the space between two words of a line.
@@ -146,9 +147,9 @@ func (t textPage) cut(l Line, gutter gap) (left, right Line, ok bool) {
 	return left, right, true
 }
 
-// straight reports whether a line runs from left to right, and each of its characters is one that PDFium knows.
+// straight reports whether a line runs from left to right, and each of its few characters is one that PDFium knows.
 func (l Line) straight() bool {
-	return l.first >= 0 && l.size > 0 && math.Abs(l.angle) < 0.1 && math.Abs(l.end-l.y) < l.size/2
+	return l.first >= 0 && l.size > 0 && len(l.Text) <= longestLine && math.Abs(l.angle) < 0.1 && math.Abs(l.end-l.y) < l.size/2
 }
 
 // runs reports whether lines are running text: many begin within a sentence, and few end far from the edge.
