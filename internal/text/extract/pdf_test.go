@@ -206,6 +206,7 @@ func TestLettersThatAreDrawnApartAreWords(t *testing.T) {
 	for line, want := range map[string]string{
 		"C O N F I D E N T I A L   P A P E R": "CONFIDENTIAL PAPER", "N e w s": "News",
 		"A B C D E F": "A B C D E F", "1 2 3 4 5": "1 2 3 4 5", "x y a": "x y a", "I a m o k now": "I a m o k now",
+		strings.Repeat("B A ", 13) + "B":  strings.Repeat("B A ", 13) + "B",
 		strings.Repeat("x y ", 200) + "z": strings.Repeat("x y ", 200) + "z",
 	} {
 		read, err := readDocument(t, pdfOf("<< >>", lines(10, 700, line)))

@@ -10,6 +10,7 @@ import (
 const (
 	spacedLetters = 4   // a line of fewer single letters is not spaced
 	wordSpace     = 1.6 // times the usual space between letters, at least
+	longestWord   = 24  // letters; what is longer is a list of letters
 )
 
 // unspaced joins the letters of a line that are drawn apart from each other. Letters in the order of the alphabet stay,
@@ -40,6 +41,11 @@ func (t textPage) unspaced(l Line) string {
 			b.WriteByte(' ')
 		}
 		b.WriteString(letter)
+	}
+	for word := range strings.FieldsSeq(b.String()) {
+		if utf8.RuneCountInString(word) > longestWord {
+			return l.Text
+		}
 	}
 	return b.String()
 }
