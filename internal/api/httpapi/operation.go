@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -22,6 +23,9 @@ type Operation struct {
 	Level tenant.Level
 	OfRun bool // the path has {run_id}, and the run's token may use it
 	Open  bool // it answers without a key; there is no principal then, and no level
+
+	strict  bool
+	members Members // that its body may have
 }
 
 // Routes is what the operations on a kind of resource have in common.
@@ -43,6 +47,7 @@ func Route[I, O any](
 ) {
 	_, tagged := any(new(O)).(settled)
 	o := r.operation(at, id, summary, tagged, more)
+	o.members = o.membersOfBody(reflect.TypeFor[I](), reflect.TypeFor[O]())
 	reads := o.Method == http.MethodGet
 	huma.Register(entry{r.api, r.Server, o}, o.Operation, func(ctx context.Context, in *I) (*O, error) {
 		c := callOf(ctx)
@@ -167,7 +172,10 @@ func (e entry) Handle(o *huma.Operation, answer func(huma.Context)) {
 	handle := func(w http.ResponseWriter, r *http.Request, c *Call) (err error) {
 		switch o.Method {
 		case http.MethodPost, http.MethodPatch, http.MethodPut:
-			_, err = e.server.Hold(w, r, c)
+			var body []byte
+			if body, err = e.server.Hold(w, r, c); err == nil {
+				err = e.of.members.Check("body", body)
+			}
 		}
 		if err == nil {
 			answer(humago.NewContext(o, r, w))

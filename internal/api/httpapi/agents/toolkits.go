@@ -223,6 +223,11 @@ func (h *handlers) editToolkit(ctx context.Context, p tenant.Principal, in *stru
 	httpapi.Match
 	Body toolkitBody
 }) (*answer[toolkitView], error) {
+	t, err := h.Toolkits.Toolkit(ctx, p.Scope(), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	in.Body.asRead(t.Value)
 	if in.Body.Kind != "" {
 		return nil, problem.InvalidField("body.kind", "is for the creation of a toolkit")
 	}
@@ -235,6 +240,21 @@ func (h *handlers) editToolkit(ctx context.Context, p tenant.Principal, in *stru
 		return nil, err
 	}
 	return toolkitAnswer(p)(h.Toolkits.Edit(ctx, p.Scope(), in.ID, in.Precondition(), d))
+}
+
+// asRead takes from an edit what the toolkit has and cannot change, or not beside other members: a client may send the
+// toolkit back as it was read.
+func (b *toolkitBody) asRead(t catalog.Toolkit) {
+	if b.Kind == t.Kind {
+		b.Kind = ""
+	}
+	for sent, has := range map[*httpapi.Nullable[[]string]][]string{
+		&b.Include: t.Selection.Include, &b.Exclude: t.Selection.Exclude,
+	} {
+		if sent.Value != nil && len(has) > 0 && slices.Equal(*sent.Value, has) {
+			*sent = httpapi.Nullable[[]string]{}
+		}
+	}
 }
 
 // selectTools changes what a toolkit includes and excludes. The rest of the body is for requests that ask no server.

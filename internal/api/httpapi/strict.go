@@ -1,0 +1,142 @@
+package httpapi
+
+import (
+	"bytes"
+	"cmp"
+	"encoding"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"agentplatform/internal/platform/problem"
+)
+
+// What a request says and nobody reads closes something, or changes something, only in its sender's mind. So where that
+// matters an unknown member is refused: in searches, in filters, and in what changes a resource. A client may send a
+// resource back as it was read: members that it cannot change are known, and ignored.
+
+const unknownMember = "is not known here"
+
+// Members are the names that the members of an object may have, each with those inside of it; nil: anything may be.
+type Members map[string]Members
+
+// MembersOf are those of a type.
+func MembersOf[T any]() Members { return membersOf(nil, reflect.TypeFor[T]()) }
+
+// Strict has an operation refuse a body with a member that its type does not have. Each PATCH does so, too, but for
+// members of its answer.
+func Strict(o *Operation) { o.strict = true }
+
+// membersOfBody are those that the body of an operation may have; in and out are its input and its output.
+func (o *Operation) membersOfBody(in, out reflect.Type) Members {
+	var of []reflect.Type
+	if o.strict || o.Method == http.MethodPatch {
+		body, _ := in.FieldByName("Body")
+		of = append(of, body.Type)
+	}
+	if o.Method == http.MethodPatch {
+		view, _ := out.FieldByName("Body")
+		of = append(of, view.Type)
+	}
+	return membersOf(nil, of...)
+}
+
+// membersOf are the members that any of the types has, nil where one of them is free to have any. within are the types
+// around, which are free inside of themselves.
+func membersOf(within []reflect.Type, of ...reflect.Type) Members {
+	if len(of) == 0 {
+		return nil
+	}
+	inside, around := map[string][]reflect.Type{}, slices.Clone(within)
+	for _, t := range of {
+		if t = inner(t); t.Kind() != reflect.Struct || readsItself(t) || slices.Contains(within, t) {
+			return nil
+		}
+		around = append(around, t)
+		addFields(t, inside)
+	}
+	m := Members{}
+	for name, types := range inside {
+		m[name] = membersOf(around, types...)
+	}
+	return m
+}
+
+// addFields adds the fields of a struct by their names in JSON, with those of structs that are embedded.
+func addFields(t reflect.Type, into map[string][]reflect.Type) {
+	for f := range t.Fields() {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "" && (f.Anonymous || strings.Contains(options, "inline")):
+			addFields(inner(f.Type), into)
+		case f.IsExported() && name != "-":
+			name = cmp.Or(name, f.Name)
+			into[name] = append(into[name], f.Type)
+		}
+	}
+}
+
+// inner is the type of an object behind a pointer, in a list, or that may be null.
+func inner(t reflect.Type) reflect.Type {
+	for {
+		wrapped, is := reflect.Zero(t).Interface().(interface{ inside() reflect.Type })
+		switch {
+		case is && t.Kind() != reflect.Pointer:
+			t = wrapped.inside()
+		case t.Kind() == reflect.Pointer, t.Kind() == reflect.Slice:
+			t = t.Elem()
+		default:
+			return t
+		}
+	}
+}
+
+// readsItself says whether a type reads its JSON by code of its own.
+func readsItself(t reflect.Type) bool {
+	switch reflect.New(t).Interface().(type) {
+	case json.Unmarshaler, jsonv2.UnmarshalerFrom, encoding.TextUnmarshaler:
+		return true
+	}
+	return false
+}
+
+func (Nullable[T]) inside() reflect.Type { return reflect.TypeFor[T]() }
+func (Patch[T]) inside() reflect.Type    { return reflect.TypeFor[T]() }
+
+// Check returns an invalid field for the first unknown member of a body that [CheckJSON] has let through.
+func (m Members) Check(at string, body []byte) error {
+	if m == nil || len(body) == 0 {
+		return nil
+	}
+	return m.check(at, jsontext.NewDecoder(bytes.NewBuffer(body)))
+}
+
+func (m Members) check(at string, d *jsontext.Decoder) error {
+	kind := d.PeekKind()
+	if m == nil || kind != '{' && kind != '[' {
+		return d.SkipValue()
+	}
+	_, err := d.ReadToken()
+	for n := 0; err == nil && d.PeekKind() != '}' && d.PeekKind() != ']'; n++ {
+		inside, place := m, at+"["+strconv.Itoa(n)+"]"
+		if kind == '{' {
+			name, _ := d.ReadToken()
+			known := false
+			place = at + "." + name.String()
+			if inside, known = m[name.String()]; !known {
+				return problem.InvalidField(Short(place), unknownMember)
+			}
+		}
+		err = inside.check(place, d)
+	}
+	if err == nil {
+		_, err = d.ReadToken()
+	}
+	return err
+}
