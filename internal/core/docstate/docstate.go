@@ -61,6 +61,7 @@ type Failure struct {
 	Code    Code      `json:"error_code"`
 	Message string    `json:"error"`
 	At      time.Time `json:"at"`
+	Quiet   bool      `json:"quiet,omitzero"` // of a quiet ingestion, after which the text is that of the bytes
 }
 
 // Lease says which worker has the document, and until when.
@@ -234,8 +235,14 @@ func (e Finish) apply(s State, now time.Time) (State, error) {
 	if !s.Quiet {
 		s.Version++
 		s.ReadyAt = now
+		return s.end(), nil
 	}
-	return s.end(), nil
+	failure := s.Failure
+	s = s.end()
+	if failure != nil && !failure.Quiet { // what was found before is indexed anew: the bytes still could not be read
+		s.Failure = failure
+	}
+	return s, nil
 }
 
 // Unchanged ends an ingestion that found nothing new at its source.
@@ -270,7 +277,9 @@ func (e Fail) apply(s State, now time.Time) (State, error) {
 }
 
 func (s State) fail(now time.Time, code Code, message string) State {
-	s.Failure = &Failure{Stage: s.Stage, Code: code, Message: message, At: now}
+	if !s.Quiet || s.Failure == nil || s.Failure.Quiet {
+		s.Failure = &Failure{Stage: s.Stage, Code: code, Message: message, At: now, Quiet: s.Quiet}
+	}
 	s.Lease, s.Due, s.Look, s.Status, s.Quiet = Lease{}, time.Time{}, time.Time{}, Failed, false
 	if s.Version > 0 { // what was ready before stays so
 		s.Status, s.Stage, s.Attempts = Ready, "", 0

@@ -193,6 +193,37 @@ func TestReadyDocumentStaysReadyWhenReprocessingFails(t *testing.T) {
 	assert.Equal(t, 3, l.Build)
 }
 
+// The bytes of a document that could not be ingested stay said, though what is found is indexed anew meanwhile, or is
+// not.
+func TestQuietIngestionsDoNotHideAFailure(t *testing.T) {
+	l := begun(t, docstate.Extracting)
+	l.do(l.claim("a"))
+	l.do(docstate.Finish{Claim: "a"})
+	quiet := func(end docstate.Event) {
+		l.do(docstate.Begin{From: docstate.Indexing, Quiet: true})
+		l.do(l.claim("q"))
+		l.do(end)
+	}
+	finish := docstate.Finish{Claim: "q"}
+	fail := docstate.Fail{Claim: "q", Code: docstate.Internal, Message: "the index is away"}
+	quiet(fail)
+	assert.Equal(t, docstate.Internal, l.Failure.Code)
+	quiet(finish)
+	assert.Nil(t, l.Failure)
+
+	l.do(docstate.Begin{From: docstate.Extracting})
+	l.do(l.claim("b"))
+	l.do(docstate.Fail{Claim: "b", Code: docstate.Unreadable, Message: "it is broken"})
+	for _, end := range []docstate.Event{finish, fail, finish} {
+		quiet(end)
+		assert.Equal(t, docstate.Unreadable, l.Failure.Code)
+	}
+	l.do(docstate.Begin{From: docstate.Extracting})
+	l.do(l.claim("c"))
+	l.do(docstate.Finish{Claim: "c"})
+	assert.Nil(t, l.Failure)
+}
+
 // What is only indexed anew is shown as ready meanwhile, and as the same version after.
 func TestQuietIngestionIsNotShown(t *testing.T) {
 	l := begun(t, docstate.Extracting)
