@@ -20,6 +20,9 @@ import (
 // maxParts is how many parts a form may have.
 const maxParts = 200
 
+// NoOthers has [ReadForm] refuse parts that no field names.
+const NoOthers = -1
+
 var errNotMultipart = problem.InvalidField(
 	"header.content-type", "the request must be sent as multipart/form-data")
 
@@ -78,7 +81,7 @@ func (f Field[T]) schema() *huma.Schema {
 }
 
 // ReadForm reads the form in a request's body as it streams in. file is called with each part that is a file. Other
-// parts that no field names are ignored; they may have maxOther bytes, or any number where it is 0. Its errors are
+// parts that no field names are ignored; they may have maxOther bytes, any number where it is 0; see [NoOthers]. Its errors are
 // those of file and of the fields' Read, and that the body is not a form, or one with a field that is too long, is not
 // UTF-8 or is sent too often.
 func ReadForm[T any](
@@ -135,6 +138,9 @@ func (f Fields[T]) take(part *Part, maxOther int64, texts map[string][]string, s
 
 // skip reads a part that no field names.
 func (p *Part) skip(most int64) error {
+	if most < 0 {
+		return problem.InvalidField(Short(p.FormName()), unknownMember+"; a file is sent with a filename")
+	}
 	size, err := io.Copy(io.Discard, p)
 	if err != nil {
 		return malformed(err)

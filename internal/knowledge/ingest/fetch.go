@@ -2,11 +2,8 @@ package ingest
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -17,7 +14,7 @@ import (
 	"agentplatform/internal/knowledge/knowledge"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/egress"
-	"agentplatform/internal/store/blob"
+	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/text/document"
 )
@@ -119,15 +116,13 @@ func (w *work) fetch(ctx context.Context) error {
 
 // receive stores the bytes of an answer.
 func (w *work) receive(ctx context.Context, response *http.Response) error {
-	sum := sha256.New()
-	stored, err := w.Store.StoreBlob(ctx, w.d, "source", io.TeeReader(response.Body, sum), knowledge.MaxBytes)
-	if errors.Is(err, blob.ErrTooLarge) {
+	received, err := w.Receive(ctx, w.d.Organization, w.d.ID, response.Body)
+	if p, is := problem.As(err); is && p.Kind == problem.TooLarge {
 		return final(docstate.TooLarge, "the document has more than %d MiB", knowledge.MaxBytes>>20)
 	}
 	if err != nil {
 		return &trouble{code: docstate.FetchFailed, message: "the document could not be fetched whole", cause: err}
 	}
-	hash := hex.EncodeToString(sum.Sum(nil))
 	contentType := response.Header.Get("Content-Type")
 	if !record.IsMediaType(contentType) {
 		contentType = "application/octet-stream"
@@ -135,15 +130,11 @@ func (w *work) receive(ctx context.Context, response *http.Response) error {
 	name := nameOf(response)
 	return w.step(ctx, docstate.Advance{Claim: w.claim, To: docstate.Extracting},
 		func(d *catalog.Document, tx *record.Tx) error {
-			tx.NameBlob(stored)
-			if d.Bytes != "" {
-				tx.DropBlob(*d, d.Bytes)
-			}
-			d.Bytes, d.Size, d.SHA256, d.ContentType = stored.Key, stored.Size, hash, contentType
+			d.ContentType = contentType
 			d.Source.Name = name
 			d.Source.ETag = header(response, "ETag")
 			d.Source.Modified = header(response, "Last-Modified")
-			return w.MoveReservation(ctx, tx, d)
+			return w.TakeBytes(ctx, tx, d, received)
 		})
 }
 

@@ -332,21 +332,23 @@ func TestWhateverHappensDuringRebuildsWhatIsReadyIsFound(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, r := newWorld(t), rand.New(rand.NewPCG(seed, 1))
 			b := w.base()
-			there, words, made := []string{}, map[string]string{}, 0
-			add := func() {
-				made++
-				word := fmt.Sprintf("word%dx", made)
-				id := w.add(b, strings.Repeat(word+" is here. ", 1+r.IntN(60)))
-				there, words[id] = append(there, id), word
+			there, words := []string{}, []string{}
+			text := func() string {
+				words = append(words, fmt.Sprintf("word%dx", len(words)))
+				return strings.Repeat(words[len(words)-1]+" is here. ", 1+r.IntN(60))
 			}
+			add := func() { there = append(there, w.add(b, text())) }
 			act := func() {
 				id := there[r.IntN(len(there))]
 				done := func(err error) { // another act may have deleted the document
 					require.True(t, err == nil || problem.Is(err, "not_found"), "%v", err)
 				}
-				switch what := r.IntN(8); {
+				switch what := r.IntN(9); {
 				case what == 0:
 					add()
+				case what == 8:
+					_, _, err := w.replace(b, id, text())
+					done(err)
 				case what == 1 && len(there) > 3:
 					_, err := w.knowledge.RemoveDocument(t.Context(), w.admin, b.ID, id)
 					done(err)
@@ -368,16 +370,14 @@ func TestWhateverHappensDuringRebuildsWhatIsReadyIsFound(t *testing.T) {
 				}
 			}
 			check := func(when string) {
-				for id, word := range words {
-					d := catalog.Document{}
-					if slices.Contains(there, id) {
-						d = w.read(id)
+				by := map[string][]string{} // the document of each word
+				for _, id := range there {
+					if d := w.read(id); d.Ready.Number > 0 {
+						by[w.word(d)] = []string{id}
 					}
-					want := []string(nil)
-					if d.Ready.Number > 0 {
-						want = []string{id}
-					}
-					assert.Equal(t, want, documents(w.find(word)), "seed %d, %s: %+v of %+v", seed, when, d,
+				}
+				for _, word := range words {
+					assert.Equal(t, by[word], documents(w.find(word)), "seed %d, %s: %s of %+v", seed, when, word,
 						w.readBase(b.ID))
 				}
 			}

@@ -18,7 +18,7 @@ import (
 
 // sent is what adding a text answers.
 func (w *world) sent(p tenant.Principal, b catalog.KnowledgeBase, text string) (string, error) {
-	bytes, err := w.knowledge.Receive(w.Context(), b, strings.NewReader(text))
+	bytes, err := w.knowledge.Receive(w.Context(), b.Organization, "", strings.NewReader(text))
 	require.NoError(w, err)
 	e, _, err := w.knowledge.Add(w.Context(), p, b, knowledge.NewDocument{
 		Source: catalog.Source{Kind: catalog.FromText}, ContentType: "text/plain",

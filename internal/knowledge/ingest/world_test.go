@@ -312,7 +312,7 @@ func (w *world) charged() (entries []record.Entry, tokens int64) {
 func (w *world) add(b catalog.KnowledgeBase, text string) string {
 	n := knowledge.NewDocument{Title: "title", Source: catalog.Source{Kind: catalog.FromText},
 		ContentType: "text/plain"}
-	bytes, err := w.knowledge.Receive(w.Context(), b, strings.NewReader(text))
+	bytes, err := w.knowledge.Receive(w.Context(), b.Organization, "", strings.NewReader(text))
 	require.NoError(w, err)
 	e, _, err := w.knowledge.Add(w.Context(), w.admin, b, n, bytes)
 	require.NoError(w, err)

@@ -76,7 +76,7 @@ func (k *Knowledge) Check(
 	return b.Value, err
 }
 
-// Received are the bytes of a document that is to be added. [Knowledge.Discard] deletes them when it is not.
+// Received are bytes that came for a document. [Knowledge.Discard] deletes them when no document has them.
 type Received struct {
 	id     string // of the document
 	stored record.Stored
@@ -84,12 +84,15 @@ type Received struct {
 	added  bool // a document has them, or may have them
 }
 
-// Receive stores the bytes of a document. It returns a problem of kind TooLarge above [MaxBytes], or the error of
-// reading the bytes.
-func (k *Knowledge) Receive(ctx context.Context, b catalog.KnowledgeBase, bytes io.Reader) (*Received, error) {
-	r := &Received{id: k.Host.NewID(), sum: sha256.New()}
+// Receive stores bytes for a document of an organization; without an id it is a new one. It returns a problem of kind
+// TooLarge above [MaxBytes], or the error of reading the bytes.
+func (k *Knowledge) Receive(ctx context.Context, organization, id string, bytes io.Reader) (*Received, error) {
+	r := &Received{id: id, sum: sha256.New()}
+	if id == "" {
+		r.id = k.Host.NewID()
+	}
 	var err error
-	r.stored, err = k.Store.StoreBlob(ctx, catalog.Document{ID: r.id, Organization: b.Organization}, "source",
+	r.stored, err = k.Store.StoreBlob(ctx, catalog.Document{ID: r.id, Organization: organization}, "source",
 		io.TeeReader(bytes, r.sum), MaxBytes)
 	if errors.Is(err, blob.ErrTooLarge) {
 		err = problem.New(problem.TooLarge, "payload_too_large",
@@ -97,6 +100,8 @@ func (k *Knowledge) Receive(ctx context.Context, b catalog.KnowledgeBase, bytes 
 	}
 	return r, err
 }
+
+func (r *Received) hash() string { return hex.EncodeToString(r.sum.Sum(nil)) }
 
 // Discard deletes bytes that no document has. Where it fails, a job deletes them after a while.
 func (k *Knowledge) Discard(ctx context.Context, list ...*Received) {
@@ -168,8 +173,7 @@ func (k *Knowledge) newDocument(
 	if bytes == nil {
 		d.ID = k.Host.NewID()
 	} else {
-		d.ID, d.Bytes, d.Size = bytes.id, bytes.stored.Key, bytes.stored.Size
-		d.SHA256 = hex.EncodeToString(bytes.sum.Sum(nil))
+		d.ID, d.Bytes, d.Size, d.SHA256 = bytes.id, bytes.stored.Key, bytes.stored.Size, bytes.hash()
 		d.Content = contentID(d)
 	}
 	d.Ingestion, _ = docstate.Apply(d.Ingestion, now, docstate.Begin{From: firstStage(d)}) // never refused
@@ -244,9 +248,9 @@ func (k *Knowledge) release(ctx context.Context, tx *record.Tx, d catalog.Docume
 	return err
 }
 
-// MoveReservation reserves a document's bytes anew, after an edit of its groups or new bytes; where another document
+// moveReservation reserves a document's bytes anew, after an edit of its groups or new bytes; where another document
 // has them, it goes without.
-func (k *Knowledge) MoveReservation(ctx context.Context, tx *record.Tx, d *catalog.Document) error {
+func (k *Knowledge) moveReservation(ctx context.Context, tx *record.Tx, d *catalog.Document) error {
 	now := contentID(*d)
 	if now == d.Content {
 		return nil
@@ -255,8 +259,11 @@ func (k *Knowledge) MoveReservation(ctx context.Context, tx *record.Tx, d *catal
 		return err
 	}
 	d.Content = ""
+	if now == "" {
+		return nil
+	}
 	there, err := record.Existing[catalog.Content](ctx, k.Store, record.System(), []string{now})
-	if err != nil || len(there) > 0 || now == "" {
+	if err != nil || len(there) > 0 {
 		return err
 	}
 	d.Content = now
@@ -345,7 +352,7 @@ func (k *Knowledge) applyEdit(ctx context.Context, tx *record.Tx, d *catalog.Doc
 	if err := k.Tenants.CheckGroups(ctx, d.Organization, "body.group_ids", before, d.GroupIDs); err != nil {
 		return err
 	}
-	return k.MoveReservation(ctx, tx, d)
+	return k.moveReservation(ctx, tx, d)
 }
 
 // RemoveDocument deletes a document, which nobody can find or read from then on; a background job, whose id is
@@ -443,25 +450,36 @@ func drop(tx *record.Tx, d catalog.Document, gone []catalog.Build, kept ...catal
 func (k *Knowledge) Reprocess(
 	ctx context.Context, p tenant.Principal, base, id string,
 ) (record.Entity[catalog.Document], error) {
-	there, err := k.Document(ctx, p, base, id)
-	if err == nil {
-		err = k.maySend(ctx, there.Value)
-	}
-	if err != nil {
+	return k.again(ctx, p, base, id, 0, func(*catalog.Document, *record.Tx) error { return nil })
+}
+
+// again changes a document and begins another ingestion of it, in one commit.
+func (k *Knowledge) again(
+	ctx context.Context, p tenant.Principal, base, id string, match record.Match,
+	change func(*catalog.Document, *record.Tx) error,
+) (record.Entity[catalog.Document], error) {
+	if _, err := k.Document(ctx, p, base, id); err != nil {
 		return record.Entity[catalog.Document]{}, err
 	}
-	e, err := record.Change(ctx, k.Store, p.Scope(), id, 0, func(d *catalog.Document, tx *record.Tx) error {
-		if err := p.MayOpen("document", d.GroupIDs); err != nil {
-			return err
-		}
-		if err := k.mayIngest(ctx, *d); err != nil {
-			return err
-		}
+	e, err := record.Change(ctx, k.Store, p.Scope(), id, match, func(d *catalog.Document, tx *record.Tx) error {
 		before := *d
-		d.UpdatedAt = k.now()
-		if err := k.Begin(tx, d, docstate.Begin{From: firstStage(*d)}); err != nil {
+		err := p.MayOpen("document", d.GroupIDs)
+		if err == nil {
+			err = change(d, tx)
+		}
+		if err == nil {
+			err = k.maySend(ctx, *d)
+		}
+		if err == nil {
+			err = k.mayIngest(ctx, *d)
+		}
+		if err == nil {
+			err = k.Begin(tx, d, docstate.Begin{From: firstStage(*d)})
+		}
+		if err != nil {
 			return err
 		}
+		d.UpdatedAt = k.now()
 		Count(ctx, tx, &before, d)
 		return nil
 	})
@@ -469,6 +487,51 @@ func (k *Knowledge) Reprocess(
 		k.nudge(ctx, e.Value)
 	}
 	return e, err
+}
+
+// ReplaceContent gives a document other content, and begins its ingestion: n says where it is from, and bytes are nil
+// for what is fetched. Search finds the old text until the new one is ready. The bytes that the document has already
+// change nothing, unless its last ingestion failed; then same is true. It returns a problem as [Knowledge.Reprocess],
+// of kind Invalid for an address that may not be called, and of kind PreconditionFailed when match is not the
+// document's version.
+func (k *Knowledge) ReplaceContent(
+	ctx context.Context, p tenant.Principal, base, id string, match record.Match, n NewDocument, bytes *Received,
+) (e record.Entity[catalog.Document], same bool, err error) {
+	if n.Source.Kind == catalog.FromURL {
+		if err := k.CheckURL(n.Source.URL); err != nil {
+			return e, false, err
+		}
+	}
+	e, err = k.again(ctx, p, base, id, match, func(d *catalog.Document, tx *record.Tx) error {
+		if bytes != nil {
+			done := d.Bytes == bytes.stored.Key // by an earlier attempt
+			if same = !done && d.SHA256 == bytes.hash() && d.Ingestion.Failure == nil; same || done {
+				return errNothing
+			}
+		}
+		d.Source, d.ContentType, d.UserID = n.Source, n.ContentType, p.User
+		return k.TakeBytes(ctx, tx, d, bytes)
+	})
+	if errors.Is(err, errNothing) {
+		e, err = k.Document(ctx, p, base, id)
+	}
+	if _, refused := problem.As(err); bytes != nil {
+		bytes.added = !refused && !same
+	}
+	return e, same, err
+}
+
+// TakeBytes gives a document bytes in place of those it has; none are fetched later.
+func (k *Knowledge) TakeBytes(ctx context.Context, tx *record.Tx, d *catalog.Document, bytes *Received) error {
+	if d.Bytes != "" {
+		tx.DropBlob(*d, d.Bytes)
+	}
+	d.Bytes, d.Size, d.SHA256 = "", 0, ""
+	if bytes != nil {
+		tx.NameBlob(bytes.stored)
+		d.Bytes, d.Size, d.SHA256 = bytes.stored.Key, bytes.stored.Size, bytes.hash()
+	}
+	return k.moveReservation(ctx, tx, d)
 }
 
 // maySend is MayEmbed for a document that is there.

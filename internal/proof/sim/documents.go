@@ -143,6 +143,7 @@ func (c *documentChecker) document(id string) {
 	c.now[id] = d
 	c.past[id] = append(c.past[id], moment[catalog.Document]{c.steps, true, d})
 	c.moved(id, before.Ingestion, d.Ingestion)
+	c.replaced(before, d)
 	if d.Work.Text != "" && c.words[d.Work.Text] == "" {
 		c.words[d.Work.Text] = wordOf(c.textOf(d.Work.Text))
 	}
@@ -154,7 +155,22 @@ func (c *documentChecker) document(id string) {
 	c.batchRecorded(before, d)
 }
 
-// textOf reads a text that was extracted.
+// replaced checks that what search finds stays until it finds something newer, and that other bytes are reserved as
+// such.
+func (c *documentChecker) replaced(before, d catalog.Document) {
+	if before.Ready.Number > 0 && d.Ready.Number == 0 {
+		c.violated(27, "document %s was found, and is not any more", d.ID)
+	}
+	if before.SHA256 == "" || d.SHA256 == before.SHA256 {
+		return
+	}
+	c.tally["replaced"]++
+	if d.Content != "" && d.Content == before.Content {
+		c.violated(28, "document %s has other bytes, and the reservation of those before", d.ID)
+	}
+}
+
+// textOf reads a text that was extracted, or sent.
 func (c *documentChecker) textOf(key string) string {
 	b, err := blob.GetBytes(context.Background(), c.blobs, key)
 	if err != nil {
@@ -488,6 +504,9 @@ func (c *documentChecker) final() {
 		}
 		if d.Ready.Number > 0 {
 			want[index.Version{Collection: b.Collection, Document: id, Number: d.Ready.Number}] = true
+		}
+		if d.Ready.Number > 0 && d.Ingestion.Failure == nil && c.textOf(d.Ready.Text) != c.textOf(d.Bytes) {
+			c.violated(27, "document %s has other bytes than search finds of it, and none of them has failed", id)
 		}
 		for _, key := range append(blobsOf(d.Ready), d.Bytes) {
 			blobs[key] = key != ""

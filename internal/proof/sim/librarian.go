@@ -45,8 +45,10 @@ func (l librarian) act(a *actor) {
 		l.add(a, base)
 	case n < 64:
 		l.search(a)
-	case n < 74:
+	case n < 70:
 		l.reprocess(a, base, document)
+	case n < 74:
+		l.replace(a, base, document)
 	case n < 80:
 		l.removeDocument(a, base, document)
 	case n < 87:
@@ -135,28 +137,41 @@ func (l librarian) groups() *[]string {
 	return &[]string{l.powers.groups[l.who.Organization]}
 }
 
-// add adds a text, or a page of the site.
-func (l librarian) add(a *actor, base string) {
-	n := knowledge.NewDocument{
-		Source: catalog.Source{Kind: catalog.FromText}, ContentType: "text/plain", GroupIDs: *l.groups(),
-	}
-	text := ""
+// content is a text, or a page of the site.
+func (l librarian) content() (n knowledge.NewDocument, text string) {
 	if l.work.IntN(3) == 0 {
 		n.Source = catalog.Source{Kind: catalog.FromURL, URL: address(l.work.IntN(pagesOfSite))}
-	} else {
-		text = l.library.written()
-		n.Title = fmt.Sprintf("about %d", l.library.texts)
+		return n, ""
 	}
+	n.Source, n.ContentType = catalog.Source{Kind: catalog.FromText}, "text/plain"
+	text = l.library.written()
+	n.Title = fmt.Sprintf("about %d", l.library.texts)
+	return n, text
+}
+
+// receive sends the bytes of a text; a page has none.
+func (l librarian) receive(
+	ctx context.Context, d *deployment, n knowledge.NewDocument, organization, document, text string,
+) (*knowledge.Received, error) {
+	if n.Source.Kind == catalog.FromURL {
+		return nil, nil //nolint:nilnil // it is fetched
+	}
+	return d.ingester.Receive(ctx, organization, document, strings.NewReader(text))
+}
+
+// add adds a text, or a page of the site.
+func (l librarian) add(a *actor, base string) {
+	groups := *l.groups()
+	n, text := l.content()
+	n.GroupIDs = groups
 	l.do(a, base, "", func(ctx context.Context, d *deployment, p tenant.Principal) error {
 		b, err := d.ingester.Check(ctx, p, base, "body.", n)
 		if err != nil {
 			return err
 		}
-		var bytes *knowledge.Received
-		if n.Source.Kind == catalog.FromText {
-			if bytes, err = d.ingester.Receive(ctx, b, strings.NewReader(text)); err != nil {
-				return err
-			}
+		bytes, err := l.receive(ctx, d, n, b.Organization, "", text)
+		if err != nil {
+			return err
 		}
 		e, _, err := d.ingester.Add(ctx, p, b, n, bytes)
 		if err == nil {
@@ -164,6 +179,26 @@ func (l librarian) add(a *actor, base string) {
 		}
 		return err
 	}, "invalid_request") // too many
+}
+
+// replace gives a document other content, or that of a document of its base, perhaps its own.
+func (l librarian) replace(a *actor, base, document string) {
+	if document == "" {
+		return
+	}
+	n, text := l.content()
+	if like := l.library.documents.now[l.any(l.documentsOf(base))]; like.Bytes != "" && l.work.IntN(3) == 0 {
+		n.Source, text = catalog.Source{Kind: catalog.FromText}, l.library.documents.textOf(like.Bytes)
+	}
+	l.do(a, base, document, func(ctx context.Context, d *deployment, p tenant.Principal) error {
+		bytes, err := l.receive(ctx, d, n, l.who.Organization, document, text)
+		if err != nil {
+			return err
+		}
+		_, _, err = d.ingester.ReplaceContent(ctx, p, base, document, 0, n, bytes)
+		d.ingester.Discard(ctx, bytes)
+		return err
+	})
 }
 
 func (l librarian) reprocess(a *actor, base, document string) {

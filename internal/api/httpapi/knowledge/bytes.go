@@ -27,12 +27,17 @@ const (
 	maxField = 64 << 10 // bytes of a part that is no file
 )
 
-// documentBody is a document as JSON: its text, a url, or a file that was uploaded before.
+// contentBody is the content of a document as JSON: its text, a url, or a file that was uploaded before.
+type contentBody struct {
+	Text   *string `json:"text,omitempty"`
+	URL    *string `json:"url,omitempty"`
+	FileID *string `json:"file_id,omitempty" doc:"of a file sent by POST /files, with purpose=document where it is larger than 20 MiB"`
+}
+
+// documentBody is a document as JSON.
 type documentBody struct {
+	contentBody
 	Title    string                     `json:"title,omitempty" maxLength:"300"`
-	Text     *string                    `json:"text,omitempty"`
-	URL      *string                    `json:"url,omitempty"`
-	FileID   *string                    `json:"file_id,omitempty" doc:"of a file sent by POST /files, with purpose=document where it is larger than 20 MiB"`
 	Language string                     `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"as ISO 639-1 has it; auto, the default: that of the base, or that the text tells"`
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty" shape:"string|number|boolean" doc:"at most 20 members: strings, numbers, booleans"`
 	GroupIDs []string                   `json:"group_ids,omitempty" doc:"whose members may read it"`
@@ -59,53 +64,64 @@ func described(s *httpapi.Server) []huma.Operation {
 	}
 	text := func() *huma.Schema { return &huma.Schema{Type: "string"} }
 	base := &huma.Param{Name: "id", In: "path", Required: true, Schema: text()}
-	path := []*huma.Param{base, {Name: "document_id", In: "path", Required: true, Schema: text()}}
+	document := &huma.Param{Name: "document_id", In: "path", Required: true, Schema: text()}
+	match := &huma.Param{
+		Name: "If-Match", In: "header", Schema: text(), Description: "Only if the resource still has this ETag",
+	}
 	one := httpapi.SchemaOf[documentView](s)
 	several := &huma.Schema{Type: "object", Required: []string{"documents"}, Properties: map[string]*huma.Schema{
 		"documents": {Type: "array", Items: &huma.Schema{OneOf: []*huma.Schema{one, httpapi.SchemaOf[refusedView](s)}}},
 	}}
-	sent := of("multipart/form-data", documentFields.Schema())
-	sent["application/json"] = &huma.MediaType{Schema: httpapi.SchemaOf[documentBody](s)}
+	sent := func(form, body *huma.Schema) *huma.RequestBody {
+		return &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			"multipart/form-data": {Schema: form}, "application/json": {Schema: body},
+		}}
+	}
+	answers := func(description, tag string, schema *huma.Schema) *huma.Response {
+		return &huma.Response{
+			Description: description, Content: of("application/json", schema),
+			Headers: map[string]*huma.Param{"ETag": {Schema: text(), Description: tag}},
+		}
+	}
+	read := func(id, path, summary string, content map[string]*huma.MediaType) huma.Operation {
+		return huma.Operation{
+			Method: http.MethodGet, Path: documentsPath + "/{document_id}" + path, OperationID: id,
+			Tags: []string{"knowledge"}, Summary: summary, Parameters: []*huma.Param{base, document},
+			Description: "Needs level `read`.",
+			Responses: map[string]*huma.Response{
+				"200": {Description: summary, Content: content}, "307": httpapi.Elsewhere(),
+			},
+		}
+	}
 	return []huma.Operation{
 		{
 			Method: http.MethodPost, Path: documentsPath, OperationID: "create-documents", Tags: []string{"knowledge"},
 			Summary:     "Add documents: files, a text, a url, or a file that was uploaded",
 			Parameters:  []*huma.Param{base},
 			Description: "Needs level `manage`. The same content for the same groups is one document.",
-			RequestBody: &huma.RequestBody{Required: true, Content: sent},
+			RequestBody: sent(documentFields.Schema(), httpapi.SchemaOf[documentBody](s)),
 			Responses: map[string]*huma.Response{
-				"201": {
-					Headers: map[string]*huma.Param{
-						"ETag": {Schema: text(), Description: "Where the answer is one document"},
-					},
-					Description: "The document; of several files, for each its document or why there is none",
-					Content:     of("application/json", &huma.Schema{OneOf: []*huma.Schema{one, several}}),
-				},
-				"200": {
-					Description: "The document that has the same content", Content: of("application/json", one),
-					Headers: map[string]*huma.Param{"ETag": {}},
-				},
+				"201": answers("The document; of several files, for each its document or why there is none",
+					"Where the answer is one document", &huma.Schema{OneOf: []*huma.Schema{one, several}}),
+				"200": answers("The document that has the same content", "", one),
 			},
 		},
 		{
-			Method: http.MethodGet, Path: documentsPath + "/{document_id}/content",
-			OperationID: "read-document-content",
-			Tags:        []string{"knowledge"}, Summary: "The bytes that came in, as an attachment", Parameters: path,
-			Description: "Needs level `read`.",
+			Method: http.MethodPut, Path: documentsPath + "/{document_id}/content",
+			OperationID: "replace-document-content", Tags: []string{"knowledge"},
+			Summary:    "Replace a document's content by one file, a text, a url, or a file that was uploaded",
+			Parameters: []*huma.Param{base, document, match},
+			Description: "Needs level `manage`. Search finds the old text until the new one is ready, then never. " +
+				"A failure leaves the old text, with `last_error`.",
+			RequestBody: sent(contentFields.Schema(), httpapi.SchemaOf[contentBody](s)),
 			Responses: map[string]*huma.Response{
-				"200": {Description: "The bytes, with the type of the document", Content: httpapi.AnyBytes()},
-				"307": httpapi.Elsewhere(),
+				"202": answers("The document, which is ingested anew", "", one),
+				"200": answers("The document, which had the same content", "", one),
 			},
 		},
-		{
-			Method: http.MethodGet, Path: documentsPath + "/{document_id}/text", OperationID: "read-document-text",
-			Tags: []string{"knowledge"}, Summary: "The text that was extracted", Parameters: path,
-			Description: "Needs level `read`.",
-			Responses: map[string]*huma.Response{
-				"200": {Description: "The text", Content: of("text/plain", text())},
-				"307": httpapi.Elsewhere(),
-			},
-		},
+		read("read-document-content", "/content", "The bytes that came in, as an attachment",
+			httpapi.AnyBytes()),
+		read("read-document-text", "/text", "The text that was extracted", of("text/plain", text())),
 	}
 }
 
@@ -114,30 +130,150 @@ func (h *handlers) createDocuments(w http.ResponseWriter, r *http.Request, c *ht
 	if !host.ValidID(base) {
 		return problem.Missing("knowledge base " + base)
 	}
-	if err := h.BoundBody(w, r); err != nil {
+	in := &incoming{handlers: h, base: base}
+	defer in.discard(r.Context())
+	if err := in.read(w, r, c); err != nil {
 		return err
 	}
-	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "multipart/form-data" {
-		return h.createOne(w, r, c, base)
-	}
-	return h.createFiles(w, r, c.Principal, base)
+	return in.add(w, r, c.Principal)
 }
 
-// createOne adds the document that a body of JSON is.
-func (h *handlers) createOne(w http.ResponseWriter, r *http.Request, c *httpapi.Call, base string) error {
-	p := c.Principal
-	raw, err := h.Hold(w, r, c)
+func (h *handlers) replaceContent(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+	path, err := documentPath(r)
 	if err != nil {
 		return err
+	}
+	in := &incoming{handlers: h, base: path.ID, document: path.DocumentID}
+	defer in.discard(r.Context())
+	if err := in.read(w, r, c); err != nil {
+		return err
+	}
+	one := in.contents[0]
+	if one.refusal != nil {
+		return one.refusal
+	}
+	match, status := httpapi.Match{IfMatch: r.Header.Get("If-Match")}, http.StatusAccepted
+	e, same, err := h.Knowledge.ReplaceContent(r.Context(), c.Principal, path.ID, path.DocumentID,
+		match.Precondition(), one.of(knowledge.NewDocument{}), one.received)
+	if err != nil {
+		return err
+	}
+	if same {
+		status = http.StatusOK
+	}
+	return writeDocument(w, status, e.Version(), viewDocument(e.Value))
+}
+
+func writeDocument(w http.ResponseWriter, status int, version int64, v documentView) error {
+	duplicate := v.Duplicate
+	v.Duplicate = false // of the answer, not of the document
+	tag, err := httpapi.TagOf(version, v)
+	if err != nil {
+		return err
+	}
+	v.Duplicate = duplicate
+	w.Header().Set("ETag", tag)
+	return httpapi.WriteJSON(w, status, v)
+}
+
+// incoming is what a request sends for documents: files of a form, or JSON; and what it says of them. What is said may
+// come after a file, so nothing is done with them before all has come.
+type incoming struct {
+	*handlers
+
+	base         string
+	document     string // whose content comes; empty: of new ones
+	organization string // of the base
+	place        string // below which the fields of said are
+	said         knowledge.NewDocument
+	contents     []content // one at least, when all has come
+}
+
+// content is the content of one document, or why it cannot be that.
+type content struct {
+	source      catalog.Source
+	contentType string
+	received    *knowledge.Received // nil: it is fetched
+	refusal     *problem.Error
+}
+
+// of is a new document with the content.
+func (c content) of(n knowledge.NewDocument) knowledge.NewDocument {
+	n.Source, n.ContentType = c.source, c.contentType
+	return n
+}
+
+func (in *incoming) discard(ctx context.Context) {
+	for _, c := range in.contents {
+		in.Knowledge.Discard(ctx, c.received)
+	}
+}
+
+// read reads the request's body.
+func (in *incoming) read(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+	if err := in.BoundBody(w, r); err != nil {
+		return err
+	}
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if kind == "multipart/form-data" {
+		if err := in.open(r.Context(), c.Principal); err != nil {
+			return err
+		}
+		return in.readForm(r)
+	}
+	raw, err := in.Hold(w, r, c)
+	if err == nil {
+		err = in.open(r.Context(), c.Principal)
+	}
+	if err != nil {
+		return err
+	}
+	return in.readJSON(r.Context(), c.Principal, raw)
+}
+
+// open looks up what the contents are for.
+func (in *incoming) open(ctx context.Context, p tenant.Principal) error {
+	b, err := in.Knowledge.Base(ctx, p, in.base)
+	if in.organization = b.Value.Organization; err == nil && in.document != "" {
+		_, err = in.Knowledge.Document(ctx, p, in.base, in.document)
+	}
+	return err
+}
+
+// readForm reads a form.
+func (in *incoming) readForm(r *http.Request) error {
+	fields, other := documentFields, int64(maxField)
+	if in.document != "" {
+		fields, other = contentFields, httpapi.NoOthers
+	}
+	err := httpapi.ReadForm(r, fields, other, &in.said, func(part *httpapi.Part) error {
+		return part.TakeFile(func(name, contentType string, file io.Reader) error {
+			return in.file(r.Context(), name, contentType, file)
+		})
+	})
+	if err == nil && len(in.contents) == 0 {
+		err = problem.InvalidField("file", "is required")
+	}
+	return err
+}
+
+// knownContent are the members of a body that replaces a document's content.
+var knownContent = httpapi.MembersOf[contentBody]()
+
+// readJSON reads a body of JSON.
+func (in *incoming) readJSON(ctx context.Context, p tenant.Principal, raw []byte) error {
+	if in.document != "" {
+		if err := knownContent.Check("body", raw); err != nil {
+			return err
+		}
 	}
 	var body documentBody
 	if err := httpapi.Decode("body", raw, &body); err != nil {
 		return err
 	}
-	n := knowledge.NewDocument{
+	in.place, in.said = "body.", knowledge.NewDocument{
 		Title: body.Title, Language: body.Language, Metadata: body.Metadata, GroupIDs: body.GroupIDs,
 	}
-	var bytes io.Reader
 	absent := slices.DeleteFunc([]*string{body.Text, body.URL, body.FileID}, func(s *string) bool { return s != nil })
 	switch {
 	case len(absent) != 2:
@@ -146,54 +282,58 @@ func (h *handlers) createOne(w http.ResponseWriter, r *http.Request, c *httpapi.
 		if len(*body.Text) > knowledge.MaxText {
 			return problem.InvalidField("body.text", "must have at most %d MiB", knowledge.MaxText>>20)
 		}
-		n.Source, n.ContentType = catalog.Source{Kind: catalog.FromText}, "text/plain; charset=utf-8"
-		bytes = strings.NewReader(*body.Text)
+		text := content{source: catalog.Source{Kind: catalog.FromText}, contentType: "text/plain; charset=utf-8"}
+		return in.take(ctx, text, strings.NewReader(*body.Text))
 	case body.URL != nil:
-		n.Source, n.ContentType = catalog.Source{Kind: catalog.FromURL, URL: *body.URL}, "application/octet-stream"
-	default:
-		content, err := h.file(r.Context(), p, *body.FileID, &n)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = content.Close() }()
-		bytes = content
+		in.contents = append(in.contents, content{
+			source:      catalog.Source{Kind: catalog.FromURL, URL: *body.URL},
+			contentType: "application/octet-stream",
+		})
+		return nil
 	}
-	b, err := h.Knowledge.Check(r.Context(), p, base, "body.", n)
+	f, bytes, err := in.uploaded(ctx, p, *body.FileID)
 	if err != nil {
 		return err
 	}
-	var received *knowledge.Received
-	if bytes != nil {
-		if received, err = h.Knowledge.Receive(r.Context(), b, bytes); err != nil {
-			return err
-		}
-		defer h.Knowledge.Discard(r.Context(), received)
-	}
-	e, duplicate, err := h.Knowledge.Add(r.Context(), p, b, n, received)
-	if err != nil {
-		return err
-	}
-	return writeOne(w, e, duplicate)
+	defer func() { _ = bytes.Close() }()
+	return in.take(ctx, content{
+		source: catalog.Source{Kind: catalog.FromFile, Name: f.Name}, contentType: f.ContentType,
+	}, bytes)
 }
 
-func writeOne(w http.ResponseWriter, e record.Entity[catalog.Document], duplicate bool) error {
-	v, status := viewDocument(e.Value), http.StatusCreated
-	tag, err := httpapi.TagOf(e.Version(), v)
-	if err != nil {
-		return err
+// file stores a file of a form.
+func (in *incoming) file(ctx context.Context, name, contentType string, bytes io.Reader) error {
+	switch {
+	case in.document != "" && len(in.contents) == 1:
+		return problem.InvalidField("file", "must be one file")
+	case len(in.contents) == maxFiles:
+		return problem.InvalidField("file", "must be at most %d files", maxFiles)
 	}
-	if v.Duplicate = duplicate; duplicate {
-		status = http.StatusOK
+	if !record.IsMediaType(contentType) {
+		contentType = "application/octet-stream"
 	}
-	w.Header().Set("ETag", tag)
-	return httpapi.WriteJSON(w, status, v)
+	return in.take(ctx, content{
+		source: catalog.Source{Kind: catalog.FromUpload, Name: record.FileName(name)}, contentType: contentType,
+	}, bytes)
 }
 
-// file opens a file that was uploaded before, for a document.
-func (h *handlers) file(
-	ctx context.Context, p tenant.Principal, id string, n *knowledge.NewDocument,
-) (io.ReadCloser, error) {
-	f, err := h.Files.File(ctx, p.Scope(), id)
+// take stores the bytes of a content. What is wrong with one of them is said beside the others.
+func (in *incoming) take(ctx context.Context, c content, bytes io.Reader) error {
+	var err error
+	c.received, err = in.Knowledge.Receive(ctx, in.organization, in.document, bytes)
+	if refused, is := problem.As(err); is && refused.Kind == problem.TooLarge {
+		c.refusal = refused
+		_, err = io.Copy(io.Discard, bytes) // to the next part
+	}
+	in.contents = append(in.contents, c)
+	return err
+}
+
+// uploaded opens a file that was uploaded before, for a document.
+func (h *handlers) uploaded(
+	ctx context.Context, p tenant.Principal, id string,
+) (f record.File, _ io.ReadCloser, err error) {
+	f, err = h.Files.File(ctx, p.Scope(), id)
 	if err == nil {
 		err = h.Tenants.MayReadFile(ctx, p, f)
 	}
@@ -204,33 +344,10 @@ func (h *handlers) file(
 		refused.Fields = []problem.Field{{Location: "body.file_id", Message: refused.Message}}
 	}
 	if err != nil {
-		return nil, err
+		return f, nil, err
 	}
-	n.Source, n.ContentType = catalog.Source{Kind: catalog.FromFile, Name: f.Name}, f.ContentType
-	return h.Store.OpenFile(ctx, p.Scope(), id)
-}
-
-// createFiles adds the documents that a form has. What is said of them may come after a file, so the documents are made
-// when the form has ended.
-func (h *handlers) createFiles(w http.ResponseWriter, r *http.Request, p tenant.Principal, base string) error {
-	b, err := h.Knowledge.Base(r.Context(), p, base)
-	if err != nil {
-		return err
-	}
-	u := &upload{handlers: h, base: b.Value}
-	defer func() {
-		for _, f := range u.files {
-			h.Knowledge.Discard(r.Context(), f.received)
-		}
-	}()
-	if err := httpapi.ReadForm(r, documentFields, maxField, &u.said, func(part *httpapi.Part) error {
-		return part.TakeFile(func(name, contentType string, content io.Reader) error {
-			return u.file(r.Context(), name, contentType, content)
-		})
-	}); err != nil {
-		return err
-	}
-	return u.answer(w, r, p)
+	bytes, err := h.Store.OpenFile(ctx, p.Scope(), id)
+	return f, bytes, err
 }
 
 // documentFields declares the form.
@@ -266,91 +383,57 @@ var documentFields = httpapi.Fields[knowledge.NewDocument]{
 	},
 }
 
-// upload is a form with documents as it comes.
-type upload struct {
-	*handlers
+// contentFields declares the form that replaces a document's content.
+var contentFields = httpapi.Fields[knowledge.NewDocument]{{Name: "file", Required: true}}
 
-	base  catalog.KnowledgeBase
-	said  knowledge.NewDocument // of each of them
-	files []sent
-}
-
-// sent is a file of the form, or why it cannot be a document.
-type sent struct {
-	name, contentType string
-	received          *knowledge.Received
-	refusal           *problem.Error
-}
-
-// file stores the bytes of a file. What is wrong with one file is said beside the others.
-func (u *upload) file(ctx context.Context, name, contentType string, content io.Reader) error {
-	if len(u.files) == maxFiles {
-		return problem.InvalidField("file", "must be at most %d files", maxFiles)
-	}
-	if !record.IsMediaType(contentType) {
-		contentType = "application/octet-stream"
-	}
-	f := sent{name: record.FileName(name), contentType: contentType}
-	var err error
-	f.received, err = u.Knowledge.Receive(ctx, u.base, content)
-	if refused, is := problem.As(err); is && refused.Kind == problem.TooLarge {
-		f.refusal = refused
-		_, err = io.Copy(io.Discard, content) // to the next part
-	}
-	u.files = append(u.files, f)
-	return err
-}
-
-// answer adds the documents, and answers.
-func (u *upload) answer(w http.ResponseWriter, r *http.Request, p tenant.Principal) error {
-	switch {
-	case len(u.files) == 0:
-		return problem.InvalidField("file", "is required")
-	case len(u.files) == 1 && u.files[0].refusal != nil:
-		return u.files[0].refusal
+// add adds the documents, and answers.
+func (in *incoming) add(w http.ResponseWriter, r *http.Request, p tenant.Principal) error {
+	if len(in.contents) == 1 && in.contents[0].refusal != nil {
+		return in.contents[0].refusal
 	}
 	documents, made := []any{}, 0
-	for _, f := range u.files {
-		if f.refusal != nil {
-			documents = append(documents, f.refused())
+	for _, c := range in.contents {
+		if c.refusal != nil {
+			documents = append(documents, c.refused())
 			continue
 		}
-		n := u.said
-		n.Source, n.ContentType = catalog.Source{Kind: catalog.FromUpload, Name: f.name}, f.contentType
-		b, err := u.Knowledge.Check(r.Context(), p, u.base.ID, "", n)
+		n := c.of(in.said)
+		b, err := in.Knowledge.Check(r.Context(), p, in.base, in.place, n)
 		if err != nil && made == 0 {
 			return err
 		}
 		var e record.Entity[catalog.Document]
 		var duplicate bool
 		if err == nil {
-			e, duplicate, err = u.Knowledge.Add(r.Context(), p, b, n, f.received)
+			e, duplicate, err = in.Knowledge.Add(r.Context(), p, b, n, c.received)
 		}
 		if refused, is := problem.As(err); is && made > 0 { // what was added before stays
-			f.refusal = refused
-			documents = append(documents, f.refused())
+			c.refusal = refused
+			documents = append(documents, c.refused())
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if len(u.files) == 1 {
-			return writeOne(w, e, duplicate)
+		v, status := viewDocument(e.Value), http.StatusCreated
+		if v.Duplicate = duplicate; duplicate {
+			status = http.StatusOK
 		}
-		v := viewDocument(e.Value)
-		v.Duplicate = duplicate
+		if len(in.contents) == 1 {
+			return writeDocument(w, status, e.Version(), v)
+		}
 		documents, made = append(documents, v), made+1
 	}
 	if made == 0 {
-		return problem.InvalidField("file", "none of the files is a document: %s", u.files[0].refusal.Message).
+		return problem.InvalidField("file", "none of the files is a document: %s", in.contents[0].refusal.Message).
 			With("documents", documents)
 	}
 	return httpapi.WriteJSON(w, http.StatusCreated, documentsView{documents})
 }
 
-func (f sent) refused() refusedView {
-	v := refusedView{Name: f.name}
-	v.Error.Code, v.Error.Detail = f.refusal.Code, f.refusal.Message
+func (c content) refused() refusedView {
+	v := refusedView{Name: c.source.Name}
+	v.Error.Code, v.Error.Detail = c.refusal.Code, c.refusal.Message
 	return v
 }
 

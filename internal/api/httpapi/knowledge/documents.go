@@ -43,6 +43,7 @@ func (h *handlers) documentRoutes() {
 		h.Describe(o)
 	}
 	h.Handle("POST", documentsPath, tenant.LevelManage, h.createDocuments)
+	h.Handle("PUT", one+"/content", tenant.LevelManage, h.replaceContent)
 	h.Handle("GET", one+"/content", tenant.LevelRead, h.content)
 	h.Handle("GET", one+"/text", tenant.LevelRead, h.text)
 }

@@ -34,22 +34,31 @@ func (s *narrow) Put(ctx context.Context, key string, r io.Reader, limit int64) 
 	return s.Store.Put(ctx, key, r, min(limit, narrowRoom))
 }
 
-// send posts a form of pairs of names and values; that of a file has its name behind a colon.
-func (l library) send(pairs ...string) *httptest.ResponseRecorder {
-	l.t.Helper()
+// form is a form of pairs of names and values, and its content type; the name of a file is behind a colon.
+func form(t testing.TB, pairs ...string) (body, contentType string) {
+	t.Helper()
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		part, err := w.CreateFormField(pairs[i])
-		if name, isFile := strings.CutPrefix(pairs[i], "file:"); isFile {
-			part, err = w.CreateFormFile("file", name)
+		field, name, isFile := strings.Cut(pairs[i], ":")
+		create := w.CreateFormField
+		if isFile {
+			create = func(field string) (io.Writer, error) { return w.CreateFormFile(field, name) }
 		}
-		require.NoError(l.t, err)
+		part, err := create(field)
+		require.NoError(t, err)
 		_, err = io.WriteString(part, pairs[i+1])
-		require.NoError(l.t, err)
+		require.NoError(t, err)
 	}
-	require.NoError(l.t, w.Close())
-	return l.Post(l.documents, w.FormDataContentType(), b.Bytes())
+	require.NoError(t, w.Close())
+	return b.String(), w.FormDataContentType()
+}
+
+// send posts a form.
+func (l library) send(pairs ...string) *httptest.ResponseRecorder {
+	l.t.Helper()
+	body, contentType := form(l.t, pairs...)
+	return l.Post(l.documents, contentType, []byte(body))
 }
 
 // at is where an answer's member stands, as text; names of members and indices of lists, separated by dots.

@@ -87,6 +87,8 @@ var samples = []sample{
 		[]string{"/knowledge-bases/{base}/documents/{made}"}, nil},
 	{"PATCH /knowledge-bases/{base}/documents/{document}", `{"title":"t","metadata":{"a":"b","n":1,"t":true},` +
 		`"group_ids":["{group}"]}`, "", []string{"/knowledge-bases/{base}/documents/{document}"}, nil},
+	{"PUT /knowledge-bases/{base}/documents/{document}/content", `{"text":"t","url":"https://example.com/a"}`, "",
+		nil, nil},
 	{"POST /knowledge-bases/{base}/reprocess", `{"status":"failed"}`, "", nil, nil},
 	{"POST /search", `{"query":"q","knowledge_base_ids":["{base}"],"limit":3,"min_score":0.1,"mode":"hybrid",` +
 		`"filter":{"metadata":{"a":"b","n":{"gte":1,"lte":3},"t":{"in":[true]}},"document_ids":["{document}"]}}`,

@@ -1,0 +1,252 @@
+package ingest_test
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/knowledge/ingest"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/extract"
+)
+
+// replace gives a document another text.
+func (w *world) replace(b catalog.KnowledgeBase, id, text string) (catalog.Document, bool, error) {
+	bytes, err := w.knowledge.Receive(w.Context(), b.Organization, id, strings.NewReader(text))
+	if err != nil {
+		return catalog.Document{}, false, err
+	}
+	e, same, err := w.knowledge.ReplaceContent(w.Context(), w.admin, b.ID, id, 0, knowledge.NewDocument{
+		Source: catalog.Source{Kind: catalog.FromText}, ContentType: "text/plain",
+	}, bytes)
+	w.knowledge.Discard(w.Context(), bytes)
+	return e.Value, same, err
+}
+
+// word is the first one of the text that search finds of a document.
+func (w *world) word(d catalog.Document) string {
+	text, err := w.knowledge.Extracted(w.Context(), d.Ready)
+	require.NoError(w, err)
+	return strings.Fields(text.Body)[0]
+}
+
+// alone checks that a base has one document, which has these bytes, and that nothing else is left of it.
+func (w *world) alone(b catalog.KnowledgeBase, id, text string) {
+	w.whole(b.ID, id)
+	d := w.read(id)
+	assert.Equal(w, text, string(w.blob(d.Bytes)))
+	n, err := w.knowledge.CountedIn(w.Context(), b.ID)
+	require.NoError(w, err)
+	assert.Equal(w, []int64{1, 1, int64(len(text)), int64(d.Ready.Count)},
+		[]int64{n.Documents, n.Ready, n.Bytes, n.Chunks})
+	assert.Equal(w, map[string]int64{}, w.inIngestion())
+	again, err := w.sent(w.admin, b, text)
+	require.NoError(w, err)
+	assert.Equal(w, id, again, "its bytes are reserved for it")
+}
+
+func (w *world) blob(key string) []byte {
+	raw, err := w.store.Blob(w.Context(), key)
+	require.NoError(w, err)
+	return raw
+}
+
+func (w *world) must(d catalog.Document, same bool, err error) catalog.Document {
+	w.Helper()
+	require.NoError(w, err)
+	require.False(w, same)
+	return d
+}
+
+// The old text is found until the new one is ready, then never; the old bytes, and their reservation, are gone.
+func TestReplacedContentIsFoundOnceItIsReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id := w.ready(b, long("swordfish"))
+		d := w.must(w.replace(b, id, long("marlin")))
+		assert.Equal(t, docstate.Pending, d.Ingestion.Status)
+		assert.Equal(t, long("marlin"), string(w.blob(d.Bytes)), "the bytes are the new ones from the answer on")
+		before := func() {
+			assert.Equal(t, []int{50, 0}, []int{len(w.find("swordfish")), len(w.find("marlin"))})
+		}
+		before()
+		w.beforePut = before
+		w.ingest(id)
+		assert.Equal(t, []int{0, 50}, []int{len(w.find("swordfish")), len(w.find("marlin"))})
+		assert.Equal(t, 2, w.read(id).Ingestion.Version)
+		w.alone(b, id, long("marlin"))
+		other, err := w.sent(w.admin, b, long("swordfish"))
+		require.NoError(t, err)
+		assert.NotEqual(t, id, other, "the old bytes are free")
+	})
+}
+
+// The same bytes change nothing, unless they could not be ingested.
+func TestTheSameContentIsIngestedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id := w.ready(b, "swordfish")
+		keys := w.blobs.Keys()
+		d, same, err := w.replace(b, id, "swordfish")
+		require.NoError(t, err)
+		assert.True(t, same)
+		assert.Equal(t, []any{1, docstate.Ready, keys}, []any{d.Ingestion.Build, d.Ingestion.Status, w.blobs.Keys()})
+
+		read := w.ingester.Extract
+		w.ingester.Extract = func(context.Context, string, extract.File) (document.Text, error) {
+			return document.Text{}, extract.Fault{Code: extract.Unreadable}
+		}
+		w.must(w.replace(b, id, "marlin"))
+		_, same, err = w.replace(b, id, "marlin")
+		require.NoError(t, err)
+		assert.True(t, same, "it is on its way")
+		w.ingest(id)
+		d = w.read(id)
+		assert.Equal(t, []any{docstate.Ready, docstate.Unreadable}, []any{d.Ingestion.Status, d.Ingestion.Failure.Code})
+		assert.Len(t, w.find("swordfish"), 1, "what was ready is found")
+		w.ingester.Extract = read
+		w.must(w.replace(b, id, "marlin"))
+		w.ingest(id)
+		assert.Equal(t, []int{0, 1}, []int{len(w.find("swordfish")), len(w.find("marlin"))})
+		w.alone(b, id, "marlin")
+	})
+}
+
+// An address replaces a text, and the other way round; what is fetched has no bytes until then.
+func TestContentIsReplacedByAnAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.ingester.Fetch = ingest.Fetch{Client: &site{text: "marlin"}}
+		b := w.base()
+		id := w.ready(b, "swordfish")
+		url := knowledge.NewDocument{Source: catalog.Source{Kind: catalog.FromURL, URL: "https://example.com/a"}}
+		for range 2 { // what the server says of the first time is forgotten
+			e, same, err := w.knowledge.ReplaceContent(t.Context(), w.admin, b.ID, id, 0, url, nil)
+			d := w.must(e.Value, same, err)
+			assert.Equal(t, []any{"", "", int64(0), docstate.Fetching}, []any{d.Bytes, d.SHA256, d.Size,
+				d.Ingestion.Stage})
+			assert.Len(t, append(w.find("swordfish"), w.find("marlin")...), 1, "the old text is found")
+			w.ingest(id)
+			assert.Equal(t, []int{0, 1}, []int{len(w.find("swordfish")), len(w.find("marlin"))})
+		}
+		assert.Equal(t, 3, w.read(id).Ingestion.Version)
+		w.must(w.replace(b, id, "swordfish"))
+		w.ingest(id)
+		assert.Equal(t, catalog.Source{Kind: catalog.FromText}, w.read(id).Source)
+		w.alone(b, id, "swordfish")
+	})
+}
+
+// Whatever call of a port the process dies at while content is replaced, the client sends it again, and nothing of the
+// old one is left.
+func TestReplacingSurvivesADeathAtEveryCall(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		for dieAt := 1; ; dieAt++ {
+			died := false
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				b := w.base()
+				id := w.ready(b, "swordfish")
+				w.settle()
+				w.fate.calls, w.fate.dieAt, w.fate.done = 0, dieAt, done
+				_, _, err := w.replace(b, id, "marlin")
+				_, _ = w.ingester.Handle(w.Context(), id)
+				died, w.fate.dead, w.fate.dieAt = w.fate.dead, false, 0
+				found := documents(append(w.find("swordfish"), w.find("marlin")...))
+				assert.Equal(t, []string{id}, found, "dead at call %d: either is found", dieAt)
+				if err != nil {
+					_, _, err = w.replace(b, id, "marlin")
+					require.NoError(t, err, "dead at call %d", dieAt)
+				}
+				w.ingest(id)
+				assert.Equal(t, []int{0, 1}, []int{len(w.find("swordfish")), len(w.find("marlin"))})
+				w.alone(b, id, "marlin")
+			})
+			if t.Failed() {
+				return
+			}
+			if !died {
+				t.Logf("%d calls, each of which may be the last", dieAt-1)
+				break
+			}
+		}
+	}
+}
+
+// Whatever happens to a document between what a commit was decided by and the commit, the last content is found.
+func TestReplacingIsOvertaken(t *testing.T) {
+	for name, act := range map[string]func(w *world, b catalog.KnowledgeBase, id string) (text string){
+		"by another content": func(w *world, b catalog.KnowledgeBase, id string) string {
+			w.must(w.replace(b, id, "tuna"))
+			return "tuna"
+		},
+		"by an ingestion anew": func(w *world, b catalog.KnowledgeBase, id string) string {
+			_, err := w.knowledge.Reprocess(w.Context(), w.admin, b.ID, id)
+			require.NoError(w, err)
+			return ""
+		},
+		"by a rebuild": func(w *world, b catalog.KnowledgeBase, id string) string {
+			w.edit(b.ID, 100, 256)
+			w.jobs()
+			return ""
+		},
+		"by the ingester": func(w *world, _ catalog.KnowledgeBase, id string) string {
+			_, _ = w.ingester.Handle(w.Context(), id)
+			return ""
+		},
+		"by another document with its bytes": func(w *world, b catalog.KnowledgeBase, _ string) string {
+			w.add(b, "marlin")
+			return ""
+		},
+		"by its end": func(w *world, b catalog.KnowledgeBase, id string) string {
+			_, err := w.knowledge.RemoveDocument(w.Context(), w.admin, b.ID, id)
+			require.NoError(w, err)
+			return "gone"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for overtaken := range 9 {
+				synctest.Test(t, func(t *testing.T) { overtakenAt(newWorld(t), overtaken, act) })
+			}
+		})
+	}
+}
+
+func overtakenAt(w *world, overtaken int, act func(w *world, b catalog.KnowledgeBase, id string) string) {
+	b, last := w.base(), ""
+	id := w.ready(b, "swordfish")
+	w.overtake.set(overtaken, func() { last = cmp.Or(act(w, b, id), last) })
+	_, _, err := w.replace(b, id, "marlin")
+	if last != "gone" {
+		last = "marlin" // an act in its middle came before it
+	}
+	_, _ = w.ingester.Handle(w.Context(), id)
+	w.overtake.set(0, nil)
+	for range 10 {
+		w.turn()
+	}
+	w.rebuilt(b.ID)
+	if last == "gone" {
+		require.True(w, err == nil || problem.Is(err, "not_found"), "overtaken at commit %d: %v", overtaken, err)
+		w.whole(b.ID)
+		return
+	}
+	require.NoError(w, err, "overtaken at commit %d", overtaken)
+	d := w.read(id)
+	assert.Equal(w, []string{last, last}, []string{string(w.blob(d.Bytes)), w.word(d)}, "overtaken at %d", overtaken)
+	assert.Empty(w, w.find("swordfish"))
+	ids := documents(append(w.find(last), w.find("marlin")...))
+	assert.Contains(w, ids, id)
+	w.whole(b.ID, ids...)
+}
