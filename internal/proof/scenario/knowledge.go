@@ -330,6 +330,52 @@ func knowledgeScenarios() []Story {
 			hits := x.post("/search", object{"query": "swordfish"}).is(200).list("hits")
 			assert.Len(x, hits, 1, "each chunk once")
 		}},
+		{Name: "knowledge/new content replaces a document once it is ready", Run: func(x *Actor) {
+			base, file := x.base(), x.file("the word is tuna")
+			id := x.document(base, object{"title": "Prices", "text": "the word is swordfish"})
+			path := "/knowledge-bases/" + base + "/documents/" + id
+			seen := x.get(path).is(200).header.Get("ETag")
+			words := []string{"swordfish", "marlin", "tuna", "shark"}
+			only := func(word string) {
+				for _, w := range words {
+					var want []string
+					if w == word {
+						want = []string{id}
+					}
+					assert.Equal(x, want, x.find(w, "mode", "keyword"), w)
+				}
+			}
+			put := func(body object, header ...string) reply {
+				return x.send(http.MethodPut, path+"/content", body, header...)
+			}
+			a := put(object{"text": "the word is marlin"}, "If-Match", seen).is(202)
+			assert.Equal(x, "Prices", a.text("title"))
+			assert.Contains(x, x.get(path+"/content").is(200).raw, "marlin", "from the answer on")
+			x.settled(base, id, "ready")
+			only("marlin")
+			assert.Contains(x, x.get(path+"/text").is(200).raw, "marlin")
+			same := put(object{"text": "the word is marlin"}).is(200)
+			assert.InDelta(x, 2, same.number("version"), 0, "nothing is ingested")
+			put(object{"text": "late"}, "If-Match", seen).problem(412, "precondition_failed")
+			put(object{"text": "x", "title": "y"}).names("body.title")
+
+			put(object{"file_id": file}).is(202)
+			x.settled(base, id, "ready")
+			only("tuna")
+			body, kind := form("file", "file:the word is shark")
+			x.do(x.request(http.MethodPut, path+"/content", body, "Content-Type", kind)).is(202)
+			x.settled(base, id, "ready")
+			only("shark")
+
+			broken, kind := form("file", "file:%PDF-1.7 nothing")
+			x.do(x.request(http.MethodPut, path+"/content", broken, "Content-Type", kind)).is(202)
+			x.settled(base, id, "ready")
+			assert.Equal(x, "unreadable", x.get(path).is(200).text("last_error", "error_code"))
+			only("shark")
+			n := x.get("/knowledge-bases/" + base).is(200)
+			assert.InDelta(x, 1, n.number("document_count"), 0)
+			assert.NotEqual(x, id, x.document(base, object{"text": "the word is swordfish"}), "the old bytes are free")
+		}},
 	}
 }
 
@@ -422,7 +468,9 @@ func searchScenarios() []Story {
 		}},
 		{Name: "search/what is wrong is named", Run: func(x *Actor) {
 			for field, body := range map[string]object{
-				"body.query": {"query": ""}, "body.mode": {"query": "x", "mode": "telepathy"},
+				"body.knowledge_base_id":  {"query": "x", "knowledge_base_id": "0123456789abcdef01234567"},
+				"body.filter.document_id": {"query": "x", "filter": object{"document_id": []string{}}},
+				"body.query":              {"query": ""}, "body.mode": {"query": "x", "mode": "telepathy"},
 				"body.limit": {"query": "x", "limit": 51}, "body.min_score": {"query": "x", "min_score": 2},
 			} {
 				x.post("/search", body).names(field)

@@ -115,8 +115,10 @@ var rights = map[string]right{
 	"DELETE /knowledge-bases/{id}/documents/{document_id}":         {level: "manage", object: "document"},
 	"POST /knowledge-bases/{id}/documents/{document_id}/reprocess": {level: "manage", object: "document"},
 	"GET /knowledge-bases/{id}/documents/{document_id}/content":    {level: "read", object: "document"},
-	"GET /knowledge-bases/{id}/documents/{document_id}/text":       {level: "read", object: "document"},
-	"GET /knowledge-bases/{id}/documents/{document_id}/chunks":     {level: "read", object: "document"},
+	"PUT /knowledge-bases/{id}/documents/{document_id}/content": {level: "manage", object: "document",
+		body: object{"text": "x"}},
+	"GET /knowledge-bases/{id}/documents/{document_id}/text":   {level: "read", object: "document"},
+	"GET /knowledge-bases/{id}/documents/{document_id}/chunks": {level: "read", object: "document"},
 	"POST /search": {level: "read", object: "knowledge base", inBody: true,
 		body: object{"query": "x", "knowledge_base_ids": []string{"{id}"}}},
 
