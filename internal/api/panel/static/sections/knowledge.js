@@ -1,15 +1,15 @@
 // Knowledge bases: documents and how far they are, what failed and why, and the search that agents use.
 import { useEffect, useMemo, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
-import { download, Failure, post, remove, request, uploadDocument } from '../api.js'
-import { seldom, useLive } from '../live.js'
+import { download, Failure, patch, post, remove, request, uploadDocument } from '../api.js'
+import { often, seldom, slowly, useLive, usePages } from '../live.js'
 import { bytes, count, number } from '../format.js'
 import { may } from '../session.js'
 import { go, place, setQuery, to } from '../router.js'
 import { ask, Dialog } from '../ui/dialog.js'
 import { EditForm, useEdit } from '../ui/edit.js'
 import { Act, Choices, EditButton, Field, Form, Late, useAct, useDraft } from '../ui/form.js'
-import { column, List, useList } from '../ui/list.js'
+import { column, List, useChosen, useList } from '../ui/list.js'
 import { useBases, useGroups } from '../ui/names.js'
 import { Await, Card, Copy, Empty, Facts, Id, Json, Needs, Page, Problem, Status, Time } from '../ui/parts.js'
 import { JsonField } from '../ui/schema.js'
@@ -63,6 +63,7 @@ function Base({ id }) {
   const b = base.data
   const query = { q: place.value.query.get('q') ?? '', status: place.value.query.get('status') ?? '' }
   const list = useList(`/knowledge-bases/${id}/documents`, 'documents', 'document_id', query)
+  const chosen = useChosen(list, 'document_id', (d) => d.title)
   const [adding, setAdding] = useState(false)
   const drop = () => ask({
     title: `Delete ${b.name}?`, text: html`<p>The base <strong>${b.name}</strong> goes with its ${count(b.document_count, 'document')}. From then on nothing of it is found.</p>`,
@@ -75,13 +76,14 @@ function Base({ id }) {
     <${Await} of=${base}>${() => html`
       <${Index} of=${b} />
       <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${id} />`], ['Description', b.description], ['Documents', `${number(b.document_count)}: ${b.documents.ready} ready, ${b.documents.processing + b.documents.pending} on the way, ${b.documents.failed} failed`],
-        ['Chunks', number(b.chunk_count)], ['Size', bytes(b.bytes)], ['Embedding model', `${b.embedding_model.provider}/${b.embedding_model.name}, ${b.embedding_model.dimensions} dimensions`], ['Chunking', `${b.chunking.size} words, ${b.chunking.overlap} shared`]]} /></${Card}>
+        ['Chunks', number(b.chunk_count)], ['Size', bytes(b.bytes)], ['Embedding model', `${b.embedding_model.provider}/${b.embedding_model.name}, ${b.embedding_model.dimensions} dimensions`], ['Chunking', `${b.chunking.size} words, ${b.chunking.overlap} shared`], ['Language', languageText(b.language)]]} /></${Card}>
       <${Needs} level="manage" to="Adding documents"><${Uploads} id=${id} /></${Needs}>
       <${Card} title="Documents">
         <search class="filters" aria-label="Filter documents">
           <${Late} label="Title" value=${query.q} onChange=${(/** @type {string} */ q) => setQuery({ ...query, q })} />
           <${Field} label="Status" value=${query.status} onChange=${(/** @type {string} */ status) => setQuery({ ...query, status })} options=${[['', 'any'], ['pending', 'pending'], ['processing', 'processing'], ['ready', 'ready'], ['failed', 'failed']]} /></search>
-        <${List} of=${list} columns=${documentColumns} label="Documents" id="document_id" empty=${query.q || query.status ? 'No document fits.' : 'There are no documents yet: drop files above, or add a text or an address.'} />
+        ${may('manage') && chosen.rows.length > 0 && html`<${Several} base=${id} chosen=${chosen} />`}
+        <${List} of=${list} columns=${may('manage') ? [chosen.column, ...documentColumns] : documentColumns} label="Documents" id="document_id" empty=${query.q || query.status ? 'No document fits.' : 'There are no documents yet: drop files above, or add a text or an address.'} />
       </${Card}>
       <${Card} title="Search"><${Search} bases=${[id]} /></${Card}>
       <${EditBase} of=${base} />`}</${Await}>
@@ -110,25 +112,76 @@ const documentColumns = [
   column('', (d) => (may('manage') && (d.status === 'failed' || d.last_error) ? html`<${Again} of=${d} />` : ''), 'wrap'),
 ]
 
-/** How far a document is; where it failed, why. @param {{of: any}} p */
+/** What is done with several documents, four at a time. Those that refuse it stay chosen, and say why. @param {{base: string, chosen: ReturnType<typeof useChosen>}} p */
+function Several({ base, chosen }) {
+  const [language, setLanguage] = useState('auto')
+  const [refused, setRefused] = useState(/** @type {Array<{document: any, error: any}>} */ ([]))
+  const all = async (/** @type {(path: string) => Promise<any>} */ act) => {
+    const wrong = /** @type {Array<{document: any, error: any}>} */ ([])
+    await severally(4, chosen.rows, async (document) => {
+      try {
+        await act(`/knowledge-bases/${base}/documents/${document.document_id}`)
+      } catch (error) {
+        wrong.push({ document, error })
+      }
+    })
+    setRefused(wrong)
+    chosen.choose(wrong.map((w) => w.document.document_id))
+  }
+  const n = count(chosen.rows.length, 'document')
+  const drop = () => ask({ title: `Delete ${n}?`, text: html`<p>From then on no search finds them and no citation shows them.</p>`, act: () => all(remove) })
+  return html`<div class="buttons" role="group" aria-label="Chosen documents"><span role="status">${n} chosen</span>
+      <${Act} label="Try again" name="Try the chosen again" act=${() => all((path) => post(`${path}/reprocess`))} />
+      <button type="button" class="secondary" aria-label="Delete the chosen" onClick=${drop}>Delete</button>
+      <${Language} label="Language of the chosen" value=${language} onChange=${setLanguage} />
+      <${Act} label="Set language" act=${() => all((path) => patch(path, { language }))} /></div>
+    ${refused.length > 0 && html`<ul aria-label="Refused">${refused.map((w) => html`<li>${w.document.title}<${Problem} error=${w.error} /></li>`)}</ul>`}`
+}
+
+/** Does something with each of several, some at a time. @template T @param {number} most @param {T[]} of @param {(one: T) => Promise<void>} act */
+async function severally(most, of, act) {
+  const queue = [...of]
+  const work = async () => {
+    for (let one = queue.shift(); one; one = queue.shift()) await act(one)
+  }
+  await Promise.all(Array.from({ length: most }, work))
+}
+
+const languages = new Intl.DisplayNames(['en'], { type: 'language' })
+
+/** @param {string} code */
+const languageText = (code) => (/^[a-z]{2}$/.test(code ?? '') ? `${languages.of(code)} (${code})` : code)
+
+/** A language; what is typed is a code of ISO 639-1, or auto. @param {any} p */
+function Language({ value, ...rest }) {
+  const name = languageText(value)
+  return html`<${Field} label="Language" ...${rest} value=${value} help=${name !== value ? name : 'auto, or a code such as de'} />`
+}
+
+/** How far a document is; where it failed, why; and what of its text is missing. @param {{of: any}} p */
 function Progress({ of: d }) {
   const { done, total } = d.progress ?? {}
   return html`<${Status} of=${d.status} />
     ${d.stage && d.status !== 'ready' && html` <span class="small">${d.stage}</span>`}
     ${d.status === 'processing' && total > 0 && html` <progress max=${total} value=${done} aria-label="Progress of ${d.title}"></progress>`}
     ${d.error && html`<div class="small wrong reason">${d.error}</div>`}
-    ${d.last_error && html`<div class="small reason">The last try failed: ${d.last_error.error}</div>`}`
+    ${d.last_error && html`<div class="small reason">The last try failed: ${d.last_error.error}</div>`}
+    ${d.warnings?.length > 0 && html`<ul class="small reason" aria-label="Warnings of ${d.title}">${d.warnings.map((/** @type {any} */ w) => html`<li>${pagesText(w)}: ${w.message}</li>`)}</ul>`}`
 }
+
+/** The pages that a warning means. @param {{pages: number[], count: number}} w */
+const pagesText = (w) => `${w.count === 1 ? 'Page' : 'Pages'} ${w.pages.slice(0, 10).join(', ')}${w.count > Math.min(w.pages.length, 10) ? ` and further ones, ${number(w.count)} in all` : ''}`
 
 /** @param {{of: any}} p */
 function Again({ of: d }) {
   return html`<${Act} label="Try again" act=${() => post(`/knowledge-bases/${d.knowledge_base_id}/documents/${d.document_id}/reprocess`)} />`
 }
 
-/** @typedef {{file: File, share: number, error: any, done: boolean, stop: AbortController}} Sending */
+/** @typedef {{file: File, share: number, error: any, document: any, duplicate: boolean, stop: AbortController}} Sending document: what it became, as it was seen last */
 
-/** Files that are dropped or chosen, sent two at a time, each with its progress. @param {{id: string}} p */
+/** Files that are dropped or chosen, sent two at a time, each with its progress: of the upload, then of its document. @param {{id: string}} p */
 function Uploads({ id }) {
+  const path = `/knowledge-bases/${id}/documents`
   const [sending, setSending] = useState(/** @type {Sending[]} */ ([]))
   const [chosen, setChosen] = useState(/** @type {File[]} */ ([]))
   const [over, setOver] = useState(false)
@@ -139,16 +192,22 @@ function Uploads({ id }) {
   }
   const send = async (/** @type {File[]} */ files) => {
     if (files.length === 0) return input.current?.click()
-    const fresh = files.map((file) => /** @type {Sending} */ ({ file, share: 0, error: null, done: false, stop: new AbortController() }))
-    setSending((all) => [...all.filter((s) => !s.done), ...fresh])
+    const fresh = files.map((file) => /** @type {Sending} */ ({ file, share: 0, error: null, document: null, duplicate: false, stop: new AbortController() }))
+    setSending((all) => [...all.filter((s) => s.document?.status !== 'ready'), ...fresh])
     setChosen([])
     if (input.current) input.current.value = ''
-    const queue = [...fresh]
-    const work = async () => {
-      for (let s = queue.shift(); s; s = queue.shift()) await one(/** @type {Sending} */ (s))
-    }
-    await Promise.all([work(), work()])
+    await severally(2, fresh, one)
   }
+  const sent = sending.filter((s) => s.document)
+  const underWay = sent.some((s) => ['pending', 'processing'].includes(s.document.status))
+  const pages = usePages(sent.length > 0 ? path : null, 'documents', 'document_id', {}, underWay ? often : slowly, sending.length)
+  const rows = /** @type {any[]} */ (pages.data.value?.rows ?? [])
+  useEffect(() => { // the newest come first, so what was sent is among the first
+    for (const s of sent) {
+      const now = rows.find((d) => d.document_id === s.document.document_id)
+      if (now && now !== s.document) change(s, { document: now })
+    }
+  }, [rows, sending])
   const stop = (/** @type {Sending} */ s) => {
     s.stop.abort()
     change(s, { error: new Failure(0, { code: 'stopped', detail: 'Stopped by you.' }) })
@@ -156,8 +215,8 @@ function Uploads({ id }) {
   const one = async (/** @type {Sending} */ s) => {
     if (s.stop.signal.aborted) return
     try {
-      await uploadDocument(`/knowledge-bases/${id}/documents`, s.file, (share) => change(s, { share }), s.stop.signal)
-      change(s, { done: true, share: 1, error: null })
+      const document = await uploadDocument(path, s.file, (share) => change(s, { share }), s.stop.signal)
+      change(s, { document, duplicate: !!document.duplicate, error: null })
     } catch (error) {
       if (!s.stop.signal.aborted) change(s, { error })
     }
@@ -174,7 +233,7 @@ function Uploads({ id }) {
       <span class="small">or drop them here: PDF, Word, web pages, Markdown, tables and others</span>
     </form>
     ${sending.length > 0 && html`<ul class="sending" aria-label="Uploads">${sending.map((s) => html`<li>${s.file.name} <span class="small">${bytes(s.file.size)}</span>
-      ${s.done ? html` <${Status} of="ok" />` : s.error ? html` <button type="button" class="link" onClick=${() => { change(s, { error: null, share: 0, stop: new AbortController() }); one(s) }}>Try again</button><${Problem} error=${s.error} />`
+      ${s.document ? html` ${s.duplicate && html`<a href=${to(['knowledge', id, s.document.document_id])}>already there</a> `}<${Progress} of=${s.document} />` : s.error ? html` <button type="button" class="link" onClick=${() => { change(s, { error: null, share: 0, stop: new AbortController() }); one(s) }}>Try again</button><${Problem} error=${s.error} />`
         : html` <progress max="1" value=${s.share} aria-label="Upload of ${s.file.name}"></progress> <button type="button" class="link" aria-label="Stop the upload of ${s.file.name}" onClick=${() => stop(s)}>Stop</button>`}</li>`)}</ul>`}
   </div>`
 }
@@ -182,17 +241,17 @@ function Uploads({ id }) {
 /** @param {{id: string, onClose: () => void}} p */
 function AddDocument({ id, onClose }) {
   const groups = useGroups()
-  const { draft, bind } = useDraft(/** @type {any} */ ({ kind: 'text', title: '', text: '', url: '', metadata: undefined, group_ids: [] }))
+  const { draft, bind } = useDraft(/** @type {any} */ ({ kind: 'text', title: '', text: '', url: '', language: 'auto', metadata: undefined, group_ids: [] }))
   const act = useAct(async () => {
     const from = draft.kind === 'text' ? { title: draft.title, text: draft.text } : { url: draft.url, title: draft.title || undefined }
-    await post(`/knowledge-bases/${id}/documents`, { ...from, metadata: draft.metadata, group_ids: draft.group_ids.length > 0 ? draft.group_ids : undefined })
+    await post(`/knowledge-bases/${id}/documents`, { ...from, language: draft.language || undefined, metadata: draft.metadata, group_ids: draft.group_ids.length > 0 ? draft.group_ids : undefined })
     onClose()
   })
   return html`<${Dialog} title="Add document" onClose=${onClose}><${Form} act=${act} submit="Add document">
     <${Field} label="From" ...${bind('kind')} options=${[['text', 'a text'], ['url', 'an address']]} />
     <${Field} label="Title" ...${bind('title')} error=${act.error} required=${draft.kind === 'text'} />
     ${draft.kind === 'text' ? html`<${Field} label="Text" rows=${8} ...${bind('text')} error=${act.error} required />` : html`<${Field} label="URL" type="url" ...${bind('url')} error=${act.error} required />`}
-    <details><summary>Metadata, groups</summary><${Further} bind=${bind} groups=${groups} error=${act.error} /></details>
+    <details><summary>Language, metadata, groups</summary><${Language} ...${bind('language')} error=${act.error} /><${Further} bind=${bind} groups=${groups} error=${act.error} /></details>
   </${Form}></${Dialog}>`
 }
 
@@ -206,7 +265,7 @@ function Further({ bind, groups, error }) {
 const modelText = (m) => [m.provider, m.name].filter(Boolean).join('/')
 
 /** @param {any} b */
-const baseForm = (b) => ({ name: b.name, description: b.description, group_ids: b.group_ids ?? [], model: modelText(b.embedding_model), size: b.chunking.size, overlap: b.chunking.overlap })
+const baseForm = (b) => ({ name: b.name, description: b.description, group_ids: b.group_ids ?? [], language: b.language, model: modelText(b.embedding_model), size: b.chunking.size, overlap: b.chunking.overlap })
 
 /** @param {Record<string, any>} changed @param {Record<string, any>} draft */
 function baseBody({ model, size, overlap, ...body }, draft) {
@@ -230,7 +289,8 @@ function EditBase({ of }) {
   return html`<${Card} title="Edit"><${Needs} level="manage" to="Editing a base"><${EditForm} edit=${edit}>
     <div class="row"><${Field} label="Name" ...${bind('name')} required /><${Field} label="Description" ...${bind('description')} /></div>
     <div class="row"><${Field} label="Embedding model" ...${bind('model')} options=${options} help="Another one rebuilds the index in the background." />
-      <${Field} label="Words of a chunk" min="50" max="1000" ...${edit.number('size', 'chunking.size')} required /><${Field} label="Shared words" min="0" ...${edit.number('overlap', 'chunking.overlap')} required /></div>
+      <${Field} label="Words of a chunk" min="50" max="1000" ...${edit.number('size', 'chunking.size')} required /><${Field} label="Shared words" min="0" ...${edit.number('overlap', 'chunking.overlap')} required />
+      <${Language} ...${bind('language')} required /></div>
     <${Choices} label="Groups" of=${groups} ...${bind('group_ids')} help=${say('group_ids')} none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
   </${EditForm}></${Needs}></${Card}>`
 }
@@ -287,7 +347,7 @@ function Document({ base, id }) {
       ${may('manage') && html`<${Again} of=${d} /><${EditButton} /><button type="button" class="secondary" onClick=${drop}>Delete</button>`}`}>
     <${Await} of=${document}>${() => html`
       <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${id} />`], ['Status', html`<${Progress} of=${d} />`], ['From', d.source.url ? html`<a href=${d.source.url} rel="noopener noreferrer" target="_blank">${d.source.url}</a>` : d.source.name || d.source.kind],
-        ['Kind', d.content_type], ['Size', bytes(d.size)], d.page_count && ['Pages', number(d.page_count)], ['Chunks', number(d.chunk_count)], ['Language', d.language],
+        ['Kind', d.content_type], ['Size', bytes(d.size)], d.page_count && ['Pages', number(d.page_count)], ['Chunks', number(d.chunk_count)], ['Language', languageText(d.language)],
         ['Attempts', number(d.attempts)], ['Version', number(d.version)], ['Added', html`<${Time} at=${d.created_at} />`], ['Ready', html`<${Time} at=${d.ready_at} />`],
         d.sha256 && ['SHA-256', html`<code>${d.sha256.slice(0, 16)}…</code><${Copy} text=${d.sha256} label="Copy SHA-256" />`]]} />
         <${Json} value=${d.metadata} label="Metadata" /></${Card}>
@@ -330,9 +390,9 @@ function Chunks({ path }) {
 /** @param {{of: any, path: string}} p */
 function EditDocument({ of, path }) {
   const groups = useGroups()
-  const edit = useEdit(of, path, (d) => ({ title: d.title, metadata: d.metadata, group_ids: d.group_ids ?? [] }), (changed) => ('metadata' in changed ? { ...changed, metadata: changed.metadata ?? {} } : changed))
+  const edit = useEdit(of, path, (d) => ({ title: d.title, language: d.language ?? 'auto', metadata: d.metadata, group_ids: d.group_ids ?? [] }), (changed) => ('metadata' in changed ? { ...changed, metadata: changed.metadata ?? {} } : changed))
   return html`<${Card} title="Edit"><${Needs} level="manage" to="Editing a document"><${EditForm} edit=${edit}>
-    <${Field} label="Title" ...${edit.bind('title')} required />
+    <div class="row"><${Field} label="Title" ...${edit.bind('title')} required /><${Language} ...${edit.bind('language')} required /></div>
     <${Further} bind=${edit.bind} groups=${groups} />
   </${EditForm}></${Needs}></${Card}>`
 }

@@ -37,7 +37,7 @@ export function useList(path, plural, id, query = {}) {
 
 /**
  * @typedef {object} Column
- * @property {string} title
+ * @property {any} title a text, or what stands in its place
  * @property {(row: any) => any} cell
  * @property {string} [class] narrow: not shown on a narrow page; num: a number
  */
@@ -132,5 +132,21 @@ function useWindow(box, n) {
   return view
 }
 
-/** A column with times, links and so on is a function of a row. @param {string} title @param {(row: any) => any} cell @param {string} [kind] @returns {Column} */
+/**
+ * Rows of a list that are chosen, by a column of boxes. A row that has gone is not chosen any more.
+ * @param {Rows} of @param {string} id member that names a row @param {(row: any) => string} name
+ * @returns {{rows: any[], column: Column, choose: (ids: string[]) => void}}
+ */
+export function useChosen(of, id, name) {
+  const [ids, choose] = useState(/** @type {string[]} */ ([]))
+  const all = of.rows ?? []
+  const rows = all.filter((r) => ids.includes(r[id]))
+  const box = (/** @type {string} */ label, /** @type {boolean} */ checked, /** @type {(on: boolean) => void} */ set) =>
+    html`<input type="checkbox" aria-label=${label} checked=${checked} onChange=${(/** @type {any} */ e) => set(e.target.checked)} />`
+  const every = box('Choose all that are listed', all.length > 0 && rows.length === all.length, (on) => choose(on ? all.map((r) => r[id]) : []))
+  const one = (/** @type {any} */ r) => box(`Choose ${name(r)}`, ids.includes(r[id]), (on) => choose(on ? [...ids, r[id]] : ids.filter((i) => i !== r[id])))
+  return { rows, choose, column: column(every, one) }
+}
+
+/** A column with times, links and so on is a function of a row. @param {any} title @param {(row: any) => any} cell @param {string} [kind] @returns {Column} */
 export const column = (title, cell, kind) => ({ title, cell, class: kind })
