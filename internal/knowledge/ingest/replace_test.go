@@ -250,3 +250,27 @@ func overtakenAt(w *world, overtaken int, act func(w *world, b catalog.Knowledge
 	assert.Contains(w, ids, id)
 	w.whole(b.ID, ids...)
 }
+
+// What was fetched by an ingestion that begins again before its end is fetched whole again: search does not find it.
+func TestAnIngestionThatBeginsAgainFetchesWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, s := newWorld(t), &site{text: "swordfish"}
+		w.ingester.Fetch = ingest.Fetch{Client: s}
+		b := w.base()
+		e, _, err := w.knowledge.Add(t.Context(), w.admin, b, knowledge.NewDocument{
+			Source: catalog.Source{Kind: catalog.FromURL, URL: "https://example.com/a"},
+		}, nil)
+		require.NoError(t, err)
+		w.ingest(e.Value.ID)
+		again := func() {
+			_, err := w.knowledge.Reprocess(t.Context(), w.admin, b.ID, e.Value.ID)
+			require.NoError(t, err)
+		}
+		s.text = "marlin"
+		w.beforePut = again // the new page has been fetched
+		again()
+		w.ingest(e.Value.ID)
+		assert.Equal(t, []int{0, 1}, []int{len(w.find("swordfish")), len(w.find("marlin"))})
+		assert.Equal(t, "marlin", w.word(w.read(e.Value.ID)))
+	})
+}

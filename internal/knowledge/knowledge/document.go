@@ -382,6 +382,8 @@ func (k *Knowledge) Begin(tx *record.Tx, d *catalog.Document, e docstate.Begin) 
 	kept := catalog.Build{}
 	if e.From == docstate.Indexing { // of what there is
 		kept = d.Ready
+	} else if d.Ingestion.Active() && !d.Ingestion.Quiet { // what it has fetched is not found, so it must come again
+		d.Source.ETag, d.Source.Modified = "", ""
 	}
 	return k.beginWith(tx, d, e, kept)
 }
