@@ -158,6 +158,9 @@ def before_call(context, case, kwargs):
         if path.endswith("/documents"):
             case.body.clear()
             case.body.update(text="text %d" % random.randrange(10**9))
+        if case.method == "PUT" and path.endswith("/documents/{document_id}/content"):
+            case.body.clear()
+            case.body.update(text="text %d" % random.randrange(10**9))
         if path.endswith("/knowledge-bases/{id}/reprocess"):
             case.body.update(status="failed")
         if path.endswith("/followups") and "runs" in known:

@@ -61,7 +61,7 @@ func (d *document) shapes() {
 				p.Nullable = false
 			}
 		}
-		if s.AdditionalProperties == true || s.AdditionalProperties == false {
+		if s.AdditionalProperties == true {
 			s.AdditionalProperties = nil
 		}
 		if s.Type == huma.TypeObject && len(s.Properties) == 0 && s.AdditionalProperties == nil {

@@ -29,8 +29,8 @@ type Members map[string]Members
 // MembersOf are those of a type.
 func MembersOf[T any]() Members { return membersOf(nil, reflect.TypeFor[T]()) }
 
-// Strict has an operation refuse a body with a member that its type does not have. Each PATCH does so, too, but for
-// members of its answer.
+// Strict has an operation refuse a body with a member that its type does not have; a field _ of the type says so in the
+// document (additionalProperties). Each PATCH does so, too, but for members of its answer.
 func Strict(o *Operation) { o.strict = true }
 
 // membersOfBody are those that the body of an operation may have; in and out are its input and its output.

@@ -34,6 +34,12 @@ type contentBody struct {
 	FileID *string `json:"file_id,omitempty" doc:"of a file sent by POST /files, with purpose=document where it is larger than 20 MiB"`
 }
 
+// replacementBody is the new content of a document, and nothing else.
+type replacementBody struct {
+	_ struct{} `json:"-" additionalProperties:"false"`
+	contentBody
+}
+
 // documentBody is a document as JSON.
 type documentBody struct {
 	contentBody
@@ -59,69 +65,76 @@ type documentsView struct {
 
 // described are the operations as the document has them.
 func described(s *httpapi.Server) []huma.Operation {
-	of := func(kind string, schema *huma.Schema) map[string]*huma.MediaType {
-		return map[string]*huma.MediaType{kind: {Schema: schema}}
-	}
-	text := func() *huma.Schema { return &huma.Schema{Type: "string"} }
-	base := &huma.Param{Name: "id", In: "path", Required: true, Schema: text()}
-	document := &huma.Param{Name: "document_id", In: "path", Required: true, Schema: text()}
-	match := &huma.Param{
-		Name: "If-Match", In: "header", Schema: text(), Description: "Only if the resource still has this ETag",
-	}
 	one := httpapi.SchemaOf[documentView](s)
 	several := &huma.Schema{Type: "object", Required: []string{"documents"}, Properties: map[string]*huma.Schema{
 		"documents": {Type: "array", Items: &huma.Schema{OneOf: []*huma.Schema{one, httpapi.SchemaOf[refusedView](s)}}},
 	}}
-	sent := func(form, body *huma.Schema) *huma.RequestBody {
-		return &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-			"multipart/form-data": {Schema: form}, "application/json": {Schema: body},
-		}}
-	}
-	answers := func(description, tag string, schema *huma.Schema) *huma.Response {
-		return &huma.Response{
-			Description: description, Content: of("application/json", schema),
-			Headers: map[string]*huma.Param{"ETag": {Schema: text(), Description: tag}},
-		}
-	}
-	read := func(id, path, summary string, content map[string]*huma.MediaType) huma.Operation {
-		return huma.Operation{
-			Method: http.MethodGet, Path: documentsPath + "/{document_id}" + path, OperationID: id,
-			Tags: []string{"knowledge"}, Summary: summary, Parameters: []*huma.Param{base, document},
-			Description: "Needs level `read`.",
-			Responses: map[string]*huma.Response{
-				"200": {Description: summary, Content: content}, "307": httpapi.Elsewhere(),
-			},
-		}
-	}
 	return []huma.Operation{
 		{
 			Method: http.MethodPost, Path: documentsPath, OperationID: "create-documents", Tags: []string{"knowledge"},
 			Summary:     "Add documents: files, a text, a url, or a file that was uploaded",
-			Parameters:  []*huma.Param{base},
+			Parameters:  []*huma.Param{inPath("id")},
 			Description: "Needs level `manage`. The same content for the same groups is one document.",
-			RequestBody: sent(documentFields.Schema(), httpapi.SchemaOf[documentBody](s)),
+			RequestBody: sentAs(documentFields.Schema(), httpapi.SchemaOf[documentBody](s)),
 			Responses: map[string]*huma.Response{
-				"201": answers("The document; of several files, for each its document or why there is none",
+				"201": answeredBy("The document; of several files, for each its document or why there is none",
 					"Where the answer is one document", &huma.Schema{OneOf: []*huma.Schema{one, several}}),
-				"200": answers("The document that has the same content", "", one),
+				"200": answeredBy("The document that has the same content", "", one),
 			},
 		},
 		{
 			Method: http.MethodPut, Path: documentsPath + "/{document_id}/content",
 			OperationID: "replace-document-content", Tags: []string{"knowledge"},
-			Summary:    "Replace a document's content by one file, a text, a url, or a file that was uploaded",
-			Parameters: []*huma.Param{base, document, match},
+			Summary: "Replace a document's content by one file, a text, a url, or a file that was uploaded",
+			Parameters: []*huma.Param{inPath("id"), inPath("document_id"), {
+				Name: "If-Match", In: "header", Schema: text(), Description: "Only if the resource still has this ETag",
+			}},
 			Description: "Needs level `manage`. Search finds the old text until the new one is ready, then never. " +
 				"A failure leaves the old text, with `last_error`.",
-			RequestBody: sent(contentFields.Schema(), httpapi.SchemaOf[contentBody](s)),
+			RequestBody: sentAs(contentFields.Schema(), httpapi.SchemaOf[replacementBody](s)),
 			Responses: map[string]*huma.Response{
-				"202": answers("The document, which is ingested anew", "", one),
-				"200": answers("The document, which had the same content", "", one),
+				"202": answeredBy("The document, which is ingested anew", "", one),
+				"200": answeredBy("The document, which had the same content", "", one),
 			},
 		},
-		read("read-document-content", "/content", "The bytes that came in, as an attachment",
+		reads("read-document-content", "/content", "The bytes that came in, as an attachment",
 			httpapi.AnyBytes()),
-		read("read-document-text", "/text", "The text that was extracted", of("text/plain", text())),
+		reads("read-document-text", "/text", "The text that was extracted",
+			map[string]*huma.MediaType{"text/plain": {Schema: text()}}),
+	}
+}
+
+func text() *huma.Schema { return &huma.Schema{Type: "string"} }
+
+func inPath(name string) *huma.Param {
+	return &huma.Param{Name: name, In: "path", Required: true, Schema: text()}
+}
+
+// sentAs is a body that is a form or JSON.
+func sentAs(form, body *huma.Schema) *huma.RequestBody {
+	return &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		"multipart/form-data": {Schema: form}, "application/json": {Schema: body},
+	}}
+}
+
+// answeredBy is an answer of JSON with an ETag.
+func answeredBy(description, tag string, schema *huma.Schema) *huma.Response {
+	return &huma.Response{
+		Description: description, Content: map[string]*huma.MediaType{"application/json": {Schema: schema}},
+		Headers: map[string]*huma.Param{"ETag": {Schema: text(), Description: tag}},
+	}
+}
+
+// reads is an operation that sends something of a document, or where it is.
+func reads(id, path, summary string, content map[string]*huma.MediaType) huma.Operation {
+	return huma.Operation{
+		Method: http.MethodGet, Path: documentsPath + "/{document_id}" + path, OperationID: id,
+		Tags: []string{"knowledge"}, Summary: summary, Description: "Needs level `read`.",
+		Parameters: []*huma.Param{inPath("id"), inPath("document_id")},
+		Responses: map[string]*huma.Response{
+			"200": {Description: summary, Content: content},
+			"307": httpapi.Elsewhere(),
+		},
 	}
 }
 
@@ -257,13 +270,12 @@ func (in *incoming) readForm(r *http.Request) error {
 	return err
 }
 
-// knownContent are the members of a body that replaces a document's content.
-var knownContent = httpapi.MembersOf[contentBody]()
+var replacementMembers = httpapi.MembersOf[replacementBody]()
 
 // readJSON reads a body of JSON.
 func (in *incoming) readJSON(ctx context.Context, p tenant.Principal, raw []byte) error {
 	if in.document != "" {
-		if err := knownContent.Check("body", raw); err != nil {
+		if err := replacementMembers.Check("body", raw); err != nil {
 			return err
 		}
 	}

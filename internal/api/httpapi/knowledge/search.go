@@ -28,11 +28,15 @@ type condition struct {
 }
 
 type searchBody struct {
+	_ struct{} `json:"-" additionalProperties:"false"`
+
 	Query            string    `json:"query" required:"true" minLength:"1" maxLength:"4000" doc:"what stands in \"quotation marks\" must stand so in what is found, but for the mode semantic"`
 	KnowledgeBaseIDs *[]string `json:"knowledge_base_ids,omitempty" doc:"at most 20; all that may be read by default"`
 	Mode             string    `json:"mode,omitempty" enum:"hybrid,semantic,keyword" default:"hybrid"`
 	Limit            int       `json:"limit,omitempty" minimum:"1" maximum:"50" default:"10"`
 	Filter           *struct {
+		_ struct{} `json:"-" additionalProperties:"false"`
+
 		DocumentIDs *[]string                  `json:"document_ids,omitempty"`
 		Metadata    map[string]json.RawMessage `json:"metadata,omitempty" shape:"string|number|boolean|Condition" doc:"for each name a value, {in: […]} or {gte, lte}"`
 	} `json:"filter,omitempty"`

@@ -175,7 +175,11 @@ type cancelledList struct {
 
 func (h *handlers) cancelMany(ctx context.Context, p tenant.Principal, in *struct {
 	Body struct {
+		_ struct{} `json:"-" additionalProperties:"false"`
+
 		Filter struct {
+			_ struct{} `json:"-" additionalProperties:"false"`
+
 			AgentID string `json:"agent_id,omitempty"`
 			ChatID  string `json:"chat_id,omitempty"`
 			UserID  string `json:"user_id,omitempty"`
