@@ -484,7 +484,9 @@ func (c *documentChecker) missed(asker *client, s searched, id, word string) {
 		}
 	}
 	c.tally["searches that had to find"]++
-	if !slices.ContainsFunc(s.found.Hits, func(h knowledge.Hit) bool { return h.Document.ID == id }) {
+	// A page that is full may be full of other documents with the same text.
+	full := len(s.found.Hits) == mostHits
+	if !full && !slices.ContainsFunc(s.found.Hits, func(h knowledge.Hit) bool { return h.Document.ID == id }) {
 		c.violated(24, "document %s is there, and was not found by %q", id, word)
 	}
 }

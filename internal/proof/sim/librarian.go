@@ -290,7 +290,7 @@ func (l librarian) search(a *actor) {
 	}
 	wanted := l.any(there)
 	q := knowledge.Question{
-		Query: documents.wordOf(wanted), Limit: 50,
+		Query: documents.wordOf(wanted), Limit: mostHits,
 		Mode: []ranking.Mode{ranking.Keyword, ranking.Keyword, ranking.Hybrid, ranking.Semantic}[l.work.IntN(4)],
 	}
 	l.ask(a, func(ctx context.Context, d *deployment) {

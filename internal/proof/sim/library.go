@@ -43,7 +43,8 @@ const (
 	ingestDeadline = time.Hour
 	maxDocuments   = 12 // of a base; a client is refused more
 	pagesOfSite    = 4
-	tokensOfText   = 3 // that the embedding models charge for each text
+	mostHits       = 50 // of a search
+	tokensOfText   = 3  // that the embedding models charge for each text
 )
 
 func newLibrary(w *world) *library {
