@@ -59,6 +59,7 @@ type Settings struct {
 	ToolCAFile     string   `env:"TOOL_CA_FILE" help:"PEM file of further certificate authorities for toolkits"`
 
 	EmbeddingModels     []string      `env:"EMBEDDING_MODELS" help:"embedding models that knowledge bases may name, as provider/name or provider/name:dimensions, comma-separated; the first is the default. Without any: builtin, which knows words only"`
+	EmbeddingOptions    string        `env:"EMBEDDING_OPTIONS" help:"a JSON object of options by provider/name: query_prefix and passage_prefix, which stand before texts, and weight, 0 to 1, of ranks by meaning in hybrid searches. Known models have the prefixes that their makers publish"`
 	KnowledgeAllowHosts []string      `env:"KNOWLEDGE_ALLOW_HOSTS" help:"host:port pairs that documents may come from though private, comma-separated"`
 	IngestDeadline      time.Duration `env:"INGEST_DEADLINE" envDefault:"1h" low:"1s" high:"24h" help:"how long the ingestion of a document may take in all; from 1s"`
 	IngestWorkers       int           `env:"INGEST_WORKERS" envDefault:"4" low:"1" high:"1000" help:"documents at work at once in this process, 1 to 1000"`

@@ -49,6 +49,21 @@ func TestAModelThatLacksSomethingIsNamedAndTheOthersAreThere(t *testing.T) {
 	}
 }
 
+// Options of a model that is not offered are an error: they would do nothing.
+func TestOptionsAreOfModelsThatAreOffered(t *testing.T) {
+	s := setting.Settings{
+		EmbeddingModels: []string{"openai/a:64"}, OpenAIBaseURL: "http://127.0.0.1/v1",
+		EmbeddingOptions: `{"openai/a": {"query_prefix": "q: "}}`,
+	}
+	models, err := registry.OpenEmbeddings(t.Context(), s, nil)
+	require.NoError(t, err)
+	assert.Equal(t, "q: ", *models.Options["openai/a"].QueryPrefix)
+	s.EmbeddingOptions = `{"openai/b": {"query_prefix": "q: "}}`
+	models, err = registry.OpenEmbeddings(t.Context(), s, nil)
+	require.EqualError(t, err, `EMBEDDING_OPTIONS names "openai/b", which is not among the models that are offered`)
+	assert.Empty(t, models.Names)
+}
+
 // Who is not given the keys has another program asked for those models alone that need one.
 func TestModelsThatNeedAKeyAreAskedElsewhere(t *testing.T) {
 	t.Setenv("AWS_REGION", "eu-central-1")

@@ -112,11 +112,13 @@ func Models(ctx context.Context, s setting.Settings, h host.Host) (map[string]mo
 type Embeddings struct {
 	Models map[string]embedding.Model // by provider name; that of [embedding.Builtin] is always there
 	Names  []embedding.Name           // that the settings offer, the default first
+	// Options are those of the models of Names, by provider/name.
+	Options map[string]embedding.Options
 }
 
 // OpenEmbeddings makes the embedding models that the settings name, without calling any. keyed makes those of a
 // provider that has an API key; nil: they are made here, with the key of the settings. The error names EMBEDDING_MODELS
-// and joins what is wrong with some of them: the others are there, and so is the built-in one.
+// or EMBEDDING_OPTIONS and joins what is wrong with some of them: the others are there, and so is the built-in one.
 func OpenEmbeddings(
 	ctx context.Context, s setting.Settings, keyed func(provider string) embedding.Model,
 ) (Embeddings, error) {
@@ -140,6 +142,9 @@ func OpenEmbeddings(
 	names, err := embedding.ParseNames(s.EmbeddingModels, providers)
 	if err != nil {
 		return made, fmt.Errorf("EMBEDDING_MODELS: %w", err)
+	}
+	if made.Options, err = embedding.ParseOptions(s.EmbeddingOptions, names); err != nil {
+		return made, fmt.Errorf("EMBEDDING_OPTIONS %w", err)
 	}
 	made.Names = names
 	var wrong []error
