@@ -170,6 +170,8 @@ type model struct {
 	mu    sync.Mutex
 	asked map[string]int // texts of documents
 	fail  func() error   // nil: it does not
+
+	queries []string // texts of queries
 }
 
 func (m *model) Embed(ctx context.Context, r embedding.Request) (reply embedding.Reply, err error) {
@@ -184,6 +186,8 @@ func (m *model) Embed(ctx context.Context, r embedding.Request) (reply embedding
 		for _, t := range r.Texts {
 			if r.Purpose == embedding.ForDocument {
 				m.asked[t]++
+			} else {
+				m.queries = append(m.queries, t)
 			}
 		}
 		reply, err = m.Model.Embed(ctx, r)

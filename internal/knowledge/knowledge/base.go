@@ -65,8 +65,8 @@ func set[T any](to, named *T) {
 }
 
 // CreateBase creates a knowledge base. It returns a problem of kind Invalid that names the field: also for an embedding
-// model that cannot be reached, with the reason, and for one base too many. It returns a problem of kind Unavailable
-// (embedding_unavailable) when the default model cannot be reached.
+// model that its provider refuses, with the reason, and for one base too many. It returns a problem of kind Unavailable
+// (embedding_unavailable) when the model cannot be reached.
 func (k *Knowledge) CreateBase(
 	ctx context.Context, p tenant.Principal, edit BaseEdit,
 ) (record.Entity[catalog.KnowledgeBase], error) {
@@ -89,7 +89,7 @@ func (k *Knowledge) CreateBase(
 	if there["bases"] >= MaxBases {
 		return none, problem.InvalidField("body", "an organization has at most %d knowledge bases", MaxBases)
 	}
-	if b.Embedding, err = k.Models.choose(ctx, edit.Embedding); err != nil {
+	if b.Embedding, err = k.Models.choose(ctx, edit.Embedding, b.Embedding); err != nil {
 		return none, err
 	}
 	b.Collection, b.Index = b.ID, k.IndexID
@@ -102,8 +102,9 @@ func (k *Knowledge) CreateBase(
 }
 
 // EditBase changes a knowledge base. Other settings of its index begin a rebuild, in place of one that is under way. It
-// returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is not the base's version, and
-// of kind Invalid that names the field.
+// returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is not the base's version, of
+// kind Invalid that names the field, and of kind Unavailable (embedding_unavailable) when its new model cannot be
+// reached.
 func (k *Knowledge) EditBase(
 	ctx context.Context, p tenant.Principal, id string, match record.Match, edit BaseEdit,
 ) (record.Entity[catalog.KnowledgeBase], error) {
@@ -121,8 +122,12 @@ func (k *Knowledge) EditBase(
 			return err
 		}
 		failed := before.Rebuild != nil && before.Building() == ""
-		if edit.Embedding != nil && (failed || *edit.Embedding != before.Embedding) {
-			chosen, err := k.Models.choose(ctx, edit.Embedding)
+		if edit.Embedding != nil {
+			now := before.Embedding
+			if failed {
+				now = catalog.EmbeddingModel{} // it is asked again
+			}
+			chosen, err := k.Models.choose(ctx, edit.Embedding, now)
 			if err != nil {
 				return err
 			}

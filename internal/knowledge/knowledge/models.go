@@ -14,6 +14,7 @@ import (
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/text/ranking"
 )
 
 // Lexical is the name of the model that needs no network, the only one of the provider [embedding.Builtin].
@@ -30,13 +31,24 @@ type Models struct {
 	Providers map[string]embedding.Model // by name; [embedding.Builtin] is always there
 	// Offered are those besides the built-in one; the first is the default. Dimensions 0: as the model has them.
 	Offered []catalog.EmbeddingModel
+
+	weights map[string]float64 // by full name, where it is not 1
 }
 
-// NewModels are the models of these providers, by their names, of which knowledge bases may name these.
-func NewModels(providers map[string]embedding.Model, offered []embedding.Name) *Models {
-	m := &Models{Providers: providers}
+// NewModels are the models of these providers, by their names, of which knowledge bases may name these, with their
+// options by full name.
+func NewModels(
+	providers map[string]embedding.Model, offered []embedding.Name, options map[string]embedding.Options,
+) *Models {
+	m := &Models{Providers: providers, weights: map[string]float64{}}
 	for _, n := range offered {
-		m.Offered = append(m.Offered, catalog.EmbeddingModel(n))
+		of := catalog.EmbeddingModel{Provider: n.Provider, Name: n.Name, Dimensions: n.Dimensions}
+		o := options[of.FullName()]
+		of.QueryPrefix, of.PassagePrefix = o.Prefixes(n.Name)
+		if o.Weight != nil {
+			m.weights[of.FullName()] = *o.Weight
+		}
+		m.Offered = append(m.Offered, of)
 	}
 	return m
 }
@@ -46,7 +58,18 @@ var builtin = catalog.EmbeddingModel{Provider: embedding.Builtin, Name: Lexical,
 // All are the models that a knowledge base may have, the default first.
 func (m *Models) All() []catalog.EmbeddingModel { return append(slices.Clone(m.Offered), builtin) }
 
-// Embed asks a model of a knowledge base.
+// trust says how far ranks by a model's vectors count beside ranks by words.
+func (m *Models) trust(of catalog.EmbeddingModel) ranking.Trust {
+	if of.Provider == embedding.Builtin { // its vectors follow the spelling of words, not their meaning
+		return ranking.Lexical
+	}
+	if weight, has := m.weights[of.FullName()]; has {
+		return ranking.Trust{Weight: weight}
+	}
+	return ranking.Full
+}
+
+// Embed asks a model of a knowledge base, with the prefix of the purpose before each text.
 func (m *Models) Embed(
 	ctx context.Context, of catalog.EmbeddingModel, purpose embedding.Purpose, texts []string,
 ) (embedding.Reply, error) {
@@ -54,13 +77,21 @@ func (m *Models) Embed(
 	if !known {
 		return embedding.Reply{}, fmt.Errorf("knowledge: the provider %s is not configured", of.Provider)
 	}
+	prefix := of.PassagePrefix
+	if purpose == embedding.ForQuery {
+		prefix = of.QueryPrefix
+	}
+	prefixed := make([]string, len(texts))
+	for i, t := range texts {
+		prefixed[i] = prefix + t
+	}
 	ctx, span := trace.Start(ctx, oteltrace.SpanKindClient, "embeddings", of.Name)
 	defer span.End()
 	span.SetAttributes(attribute.String("gen_ai.operation.name", "embeddings"),
 		attribute.String("gen_ai.provider.name", trace.Provider(of.Provider)),
 		attribute.String("gen_ai.request.model", of.Name))
 	reply, err := model.Embed(ctx, embedding.Request{
-		Name: of.Name, Dimensions: of.Dimensions, Purpose: purpose, Texts: texts,
+		Name: of.Name, Dimensions: of.Dimensions, Purpose: purpose, Texts: prefixed,
 	})
 	span.SetAttributes(attribute.Int64("gen_ai.usage.input_tokens", reply.Tokens),
 		attribute.Int("agentplatform.embeddings.texts", len(texts)))
@@ -70,63 +101,63 @@ func (m *Models) Embed(
 	return reply, err
 }
 
-// choose returns the model that a client asks for, or the default, with its dimensions. It returns a problem of kind
-// Invalid at body.embedding_model, and of kind Unavailable (embedding_unavailable) when the default cannot be reached:
-// another model in its place would find less for the life of the base.
-func (m *Models) choose(ctx context.Context, asked *catalog.EmbeddingModel) (catalog.EmbeddingModel, error) {
+const atModel = "body.embedding_model"
+
+// choose returns the model that a client asks for, or the default, with the dimensions of the model and the prefixes of
+// the deployment. A model that the base has now is not asked. It returns a problem of kind Invalid at
+// body.embedding_model, also for a model that its provider refuses, and of kind Unavailable (embedding_unavailable) for
+// one that cannot be reached: another model in its place would find less for the life of the base.
+func (m *Models) choose(
+	ctx context.Context, asked *catalog.EmbeddingModel, now catalog.EmbeddingModel,
+) (catalog.EmbeddingModel, error) {
+	wanted := m.All()[0]
 	if asked != nil {
-		return m.asked(ctx, *asked)
+		var err error
+		if wanted, err = m.find(*asked, now); err != nil {
+			return wanted, err
+		}
 	}
-	if len(m.Offered) == 0 {
-		return builtin, nil
+	if wanted == now || wanted.Provider == embedding.Builtin {
+		return wanted, nil
 	}
-	chosen, err := m.probe(ctx, m.Offered[0])
-	if err != nil {
-		return chosen, problem.New(problem.Unavailable, "embedding_unavailable",
+	limited, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	reply, err := m.Embed(limited, wanted, embedding.ForQuery, []string{"dimensions"})
+	switch {
+	case err == nil:
+		wanted.Dimensions = len(reply.Vectors[0])
+		return wanted, nil
+	case asked == nil:
+		return wanted, problem.New(problem.Unavailable, "embedding_unavailable",
 			"the default embedding model %s cannot be reached: %s. Send the request again later, or name another "+
-				"embedding_model", chosen.FullName(), err)
+				"embedding_model", wanted.FullName(), err)
+	case embedding.KindOf(err) == embedding.BadRequest:
+		return wanted, problem.InvalidField(atModel, "the model cannot be used: %s", err)
 	}
-	return chosen, nil
+	return wanted, problem.New(problem.Unavailable, "embedding_unavailable",
+		"the embedding model %s cannot be reached: %s. Send the request again later", wanted.FullName(), err)
 }
 
-func (m *Models) asked(ctx context.Context, asked catalog.EmbeddingModel) (catalog.EmbeddingModel, error) {
-	const at = "body.embedding_model"
+// find returns a model as it is offered, or as the base has it now.
+func (m *Models) find(asked, now catalog.EmbeddingModel) (catalog.EmbeddingModel, error) {
 	if asked.Dimensions != 0 && (asked.Dimensions < embedding.LeastDimensions ||
 		asked.Dimensions > embedding.MaxDimensions) {
-		return asked, problem.InvalidField(at+".dimensions", "must be between %d and %d", embedding.LeastDimensions,
-			embedding.MaxDimensions)
+		return asked, problem.InvalidField(atModel+".dimensions", "must be between %d and %d",
+			embedding.LeastDimensions, embedding.MaxDimensions)
 	}
 	if asked.Provider == embedding.Builtin {
 		if asked.Name != "" && asked.Name != Lexical {
-			return asked, problem.InvalidField(at+".name", "the built-in model is called %s", Lexical)
+			return asked, problem.InvalidField(atModel+".name", "the built-in model is called %s", Lexical)
 		}
 		asked.Name, asked.Dimensions = Lexical, cmp.Or(asked.Dimensions, builtinDimensions)
 		return asked, nil
 	}
-	for _, offered := range m.Offered {
-		if offered.Provider != asked.Provider || offered.Name != asked.Name {
-			continue
+	for _, known := range append(slices.Clone(m.Offered), now) {
+		if known.Provider == asked.Provider && known.Name == asked.Name && known.Name != "" {
+			known.Dimensions = cmp.Or(asked.Dimensions, known.Dimensions)
+			return known, nil
 		}
-		asked.Dimensions = cmp.Or(asked.Dimensions, offered.Dimensions)
-		chosen, err := m.probe(ctx, asked)
-		if err != nil {
-			return asked, problem.InvalidField(at, "the model cannot be reached: %s", err)
-		}
-		return chosen, nil
 	}
-	return asked, problem.InvalidField(at,
-		"this deployment does not offer the embedding model %s/%s; GET /models lists "+
-			"those that it does", asked.Provider, asked.Name)
-}
-
-// probe asks a model for a vector, which says its dimensions.
-func (m *Models) probe(ctx context.Context, of catalog.EmbeddingModel) (catalog.EmbeddingModel, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
-	reply, err := m.Embed(ctx, of, embedding.ForQuery, []string{"dimensions"})
-	if err != nil {
-		return of, err
-	}
-	of.Dimensions = len(reply.Vectors[0])
-	return of, nil
+	return asked, problem.InvalidField(atModel, "this deployment does not offer the embedding model %s/%s; "+
+		"GET /models lists those that it does", asked.Provider, asked.Name)
 }

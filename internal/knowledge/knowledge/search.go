@@ -480,16 +480,17 @@ func (s *search) lists(ctx context.Context, limit int) (lists []ranking.List, mo
 	return lists, more, nil
 }
 
-// trusted is the vector that the index is asked for, and how far its ranks count. Beside words, a lexical model is not
-// asked about a script without spaces, of which it knows nothing.
+// trusted is the vector that the index is asked for, and how far its ranks count. Beside words, a lexical model counts
+// nothing in a script without spaces, of which it knows nothing. Without words, every model counts.
 func (s *search) trusted(a *ask) ([]float32, ranking.Trust) {
-	trust := ranking.Full
-	if a.model.Provider == embedding.Builtin { // its vectors follow the spelling of words, not their meaning
-		trust = ranking.Lexical
-	}
+	trust := s.Models.trust(a.model)
 	beside := s.q.Mode == ranking.Hybrid && len(s.terms) > 0
-	if a.vector == nil || beside && trust == ranking.Lexical && words.MostlyUnspaced(s.q.Query) {
+	if a.vector == nil || beside && trust.Weight == 0 ||
+		beside && trust == ranking.Lexical && words.MostlyUnspaced(s.q.Query) {
 		return nil, ranking.Trust{}
+	}
+	if trust.Weight == 0 {
+		trust = ranking.Full
 	}
 	return a.vector, trust
 }

@@ -14,7 +14,7 @@ import (
 // about a script without spaces.
 func TestTheBuiltinModelIsTrustedLess(t *testing.T) {
 	const spaced, unspaced = "how long is the warranty", "保証期間はどのくらいですか"
-	vector := []float32{1}
+	vector, weights := []float32{1}, map[string]float64{"weighted/": 0.5, "useless/": 0}
 	for _, c := range []struct {
 		provider string
 		mode     ranking.Mode
@@ -27,8 +27,14 @@ func TestTheBuiltinModelIsTrustedLess(t *testing.T) {
 		{embedding.Builtin, ranking.Semantic, unspaced, ranking.Lexical, true},
 		{"openai", ranking.Hybrid, spaced, ranking.Full, true},
 		{"openai", ranking.Hybrid, unspaced, ranking.Full, true},
+		{"weighted", ranking.Hybrid, spaced, ranking.Trust{Weight: 0.5}, true},
+		{"useless", ranking.Hybrid, spaced, ranking.Trust{}, false},
+		{"useless", ranking.Semantic, spaced, ranking.Full, true},
 	} {
-		s := &search{q: Question{Mode: c.mode, Query: c.query}, terms: [][]string{{"word"}}}
+		s := &search{
+			Knowledge: &Knowledge{Models: &Models{weights: weights}},
+			q:         Question{Mode: c.mode, Query: c.query}, terms: [][]string{{"word"}},
+		}
 		used, trust := s.trusted(&ask{model: catalog.EmbeddingModel{Provider: c.provider}, vector: vector})
 		assert.Equal(t, c.trust, trust, "%+v", c)
 		assert.Equal(t, c.queried, used != nil, "%+v", c)

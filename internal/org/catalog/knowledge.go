@@ -92,11 +92,14 @@ func (b KnowledgeBase) Placed() (string, string, string) {
 	return "knowledge_base", b.ID, b.Organization
 }
 
-// EmbeddingModel names an embedding model.
+// EmbeddingModel names an embedding model, with what stands before each text that it is asked about. A base keeps the
+// prefixes that the deployment had for the model when the model was named: its vectors were made with them.
 type EmbeddingModel struct {
-	Provider   string `json:"provider"`
-	Name       string `json:"name"`
-	Dimensions int    `json:"dimensions"`
+	Provider      string `json:"provider"`
+	Name          string `json:"name"`
+	Dimensions    int    `json:"dimensions"`
+	QueryPrefix   string `json:"query_prefix,omitempty"`
+	PassagePrefix string `json:"passage_prefix,omitempty"`
 }
 
 // FullName is how the model is named in the ledger and in prices.

@@ -121,7 +121,7 @@ func (l librarian) createBase(a *actor) {
 			Name: &name, Size: &size, Overlap: &overlap, Embedding: l.model(), GroupIDs: l.groups(),
 		})
 		return err
-	}, "invalid_request") // the embedding model cannot be reached
+	}, "invalid_request", "embedding_unavailable") // the model refuses, or cannot be reached
 }
 
 // model is one of the embedding models.
@@ -260,7 +260,7 @@ func (l librarian) rebuild(a *actor, base string) {
 	l.do(a, base, "", func(ctx context.Context, d *deployment, p tenant.Principal) error {
 		_, err := d.ingester.EditBase(ctx, p, base, 0, edit)
 		return err
-	}, "invalid_request") // the embedding model cannot be reached
+	}, "invalid_request", "embedding_unavailable") // the model refuses, or cannot be reached
 }
 
 func (l librarian) cancelRebuild(a *actor, base string) {

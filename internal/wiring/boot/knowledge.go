@@ -31,7 +31,7 @@ func (l *Local) ingester(ctx context.Context, meter knowledgeMeter) (*ingest.Ing
 	ingester := &ingest.Ingester{
 		Knowledge: &knowledge.Knowledge{
 			Store: l.store, Tenants: l.tenants, Host: l.executor.Host, Index: l.index,
-			Models:    knowledge.NewModels(embeddings.Models, embeddings.Names),
+			Models:    knowledge.NewModels(embeddings.Models, embeddings.Names, embeddings.Options),
 			Documents: s.DocumentsPerBase, IndexID: knowledge.IndexID(l.index.Identity()),
 			CheckURL:  func(url string) error { return knowledge.CheckURL(policy, url) },
 			OnSearch:  meter.searched,

@@ -34,7 +34,7 @@ func New(
 	if lacking != nil {
 		p.Log.Error("an embedding model cannot be used", "error", lacking)
 	}
-	k.Models = knowledge.NewModels(embeddings.Models, embeddings.Names)
+	k.Models = knowledge.NewModels(embeddings.Models, embeddings.Names, embeddings.Options)
 	return k, nil
 }
 
