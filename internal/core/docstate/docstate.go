@@ -190,8 +190,12 @@ func (s State) late(now time.Time, deadline time.Duration) (bool, string) {
 	if s.Begun.IsZero() {
 		return now.Sub(s.Asked) >= MaxWait, "no worker was free within a day; reprocess the document"
 	}
-	why := "the ingestion took longer than " + deadline.String() + "; split the document, or reprocess it later"
-	return now.Sub(s.Begun) >= deadline, why
+	return now.Sub(s.Begun) >= deadline, Late(deadline)
+}
+
+// Late says, for a person, that an ingestion took longer than it may.
+func Late(deadline time.Duration) string {
+	return "the ingestion took longer than " + deadline.String() + "; split the document, or reprocess it later"
 }
 
 // Renew makes the worker's lease longer, and may say how far the stage is.

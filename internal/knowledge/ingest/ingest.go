@@ -114,7 +114,8 @@ type work struct {
 	unpaid int64 // tokens of embeddings that are not charged yet
 }
 
-// run does the stages, one after the other, while another goroutine renews the lease.
+// run does the stages, one after the other, while another goroutine renews the lease. At the deadline of the ingestion
+// it ends them.
 func (w *work) run(ctx context.Context) (again time.Duration, err error) {
 	ctx = share.With(ctx, share.Holder{Organization: w.d.Organization, User: w.d.UserID})
 	ctx, span := trace.StartOf(ctx, w.d.ID, oteltrace.SpanKindConsumer, "ingest", "document")
@@ -127,12 +128,17 @@ func (w *work) run(ctx context.Context) (again time.Duration, err error) {
 	id := w.d.ID
 	wait := w.Host.Go(func() { w.renew(working, id, cancel) })
 	var failed error
-	if died := host.Catch(func() { failed = w.stages(working) }); died != nil {
+	limited, stop := w.Host.WithTimeout(working, w.d.Ingestion.Begun.Add(w.Deadline).Sub(w.Host.Now()))
+	defer stop()
+	if died := host.Catch(func() { failed = w.stages(limited) }); died != nil {
 		w.Log.Error("an ingestion panicked", "document_id", w.d.ID, "panic", died.Value, "stack", string(died.Stack))
 		failed = &trouble{code: docstate.Internal, message: "the ingestion failed inside the service"}
 	}
 	w.leave()
 	lost := errors.Is(context.Cause(working), errLost)
+	if failed != nil && !errors.Is(failed, errLost) && host.OutOfTime(limited, working) {
+		failed = final(docstate.PastDeadline, "%s", docstate.Late(w.Deadline))
+	}
 	cancel(nil)
 	wait()
 	switch {

@@ -172,9 +172,15 @@ type model struct {
 	fail  func() error   // nil: it does not
 
 	queries []string // texts of queries
+	hang    int      // so many calls have no answer until they are ended
 }
 
 func (m *model) Embed(ctx context.Context, r embedding.Request) (reply embedding.Reply, err error) {
+	if m.hang > 0 {
+		m.hang--
+		<-ctx.Done()
+		return reply, ctx.Err()
+	}
 	err = m.fate.call(func() error {
 		m.mu.Lock()
 		defer m.mu.Unlock()

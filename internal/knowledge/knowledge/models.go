@@ -12,6 +12,7 @@ import (
 
 	"agentplatform/internal/ai/embedding"
 	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/platform/trace"
 	"agentplatform/internal/text/ranking"
@@ -123,6 +124,9 @@ func (m *Models) choose(
 	limited, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	reply, err := m.Embed(limited, wanted, embedding.ForQuery, []string{"dimensions"})
+	if err != nil && host.OutOfTime(limited, ctx) {
+		err = fmt.Errorf("no answer came within %s", probeTime)
+	}
 	switch {
 	case err == nil:
 		wanted.Dimensions = len(reply.Vectors[0])

@@ -1,0 +1,93 @@
+package ingest_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/extract"
+)
+
+// A call that is under way at the deadline is ended then. What it used is charged once.
+func TestACallInFlightEndsAtTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.budgets(1000)
+		b := w.baseOf("paid")
+		id := w.add(b, "The word is swordfish.")
+		w.model.hang = 1
+		w.ingest(id)
+		d := w.read(id)
+		require.NotNil(t, d.Ingestion.Failure, "%+v", d.Ingestion)
+		assert.Equal(t, []any{docstate.Failed, docstate.Embedding, docstate.PastDeadline},
+			[]any{d.Ingestion.Status, d.Ingestion.Failure.Stage, d.Ingestion.Failure.Code})
+		assert.Contains(t, d.Ingestion.Failure.Message, "the ingestion took longer than 1h0m0s")
+		assert.Equal(t, w.ingester.Deadline, d.Ingestion.Failure.At.Sub(d.Ingestion.Begun))
+		_, tokens := w.charged()
+		assert.Equal(t, int64(1), tokens)
+
+		_, err := w.knowledge.Reprocess(t.Context(), w.admin, b.ID, id)
+		require.NoError(t, err)
+		w.ingest(id)
+		assert.Equal(t, docstate.Ready, w.read(id).Ingestion.Status, "another ingestion has its own time")
+	})
+}
+
+// Any stage ends so, also where attempts before were tried again.
+func TestEveryStageEndsAtTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.ingester.Extract = func(ctx context.Context, _ string, _ extract.File) (document.Text, error) {
+			<-ctx.Done()
+			return document.Text{}, ctx.Err()
+		}
+		id := w.add(w.base(), "The word is swordfish.")
+		began := w.host.Now()
+		w.ingest(id)
+		d := w.read(id)
+		require.NotNil(t, d.Ingestion.Failure, "%+v", d.Ingestion)
+		assert.Equal(t, []any{docstate.Extracting, docstate.PastDeadline},
+			[]any{d.Ingestion.Failure.Stage, d.Ingestion.Failure.Code})
+		assert.Equal(t, w.ingester.Deadline, w.host.Now().Sub(began))
+	})
+}
+
+// An ingester that is stopped gives the document back, with the time that is left.
+func TestAStopIsNoDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		id := w.add(w.baseOf("paid"), "The word is swordfish.")
+		w.model.hang = 2
+		ctx, stop := context.WithCancel(t.Context())
+		time.AfterFunc(w.ingester.Deadline/2, stop)
+		_, err := w.ingester.Handle(ctx, id)
+		require.NoError(t, err)
+		d := w.read(id)
+		assert.Equal(t, []any{docstate.Processing, 0}, []any{d.Ingestion.Status, d.Ingestion.Attempts})
+		w.ingest(id)
+		d = w.read(id)
+		require.NotNil(t, d.Ingestion.Failure, "%+v", d.Ingestion)
+		assert.Equal(t, w.ingester.Deadline, d.Ingestion.Failure.At.Sub(d.Ingestion.Begun))
+	})
+}
+
+// A base is not made while its model does not answer.
+func TestAModelThatDoesNotAnswerRefusesABase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.model.hang = 1
+		name := "base"
+		_, err := w.knowledge.CreateBase(t.Context(), w.admin, knowledge.BaseEdit{
+			Name: &name, Embedding: &catalog.EmbeddingModel{Provider: "paid", Name: "m"},
+		})
+		require.ErrorContains(t, err, "the embedding model paid/m cannot be reached: no answer came within 10s")
+	})
+}
