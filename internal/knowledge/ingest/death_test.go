@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,7 @@ import (
 	"agentplatform/internal/core/docstate"
 	"agentplatform/internal/knowledge/knowledge"
 	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/store/queue"
 )
 
 // Whatever call of a port the process dies at, another one goes on: the ingestion ends, each chunk is there once, what
@@ -27,7 +29,10 @@ func TestIngestionSurvivesADeathAtEveryCall(t *testing.T) {
 				b := w.baseOf("paid")
 				id := w.add(b, long("swordfish"))
 				w.fate.calls, w.fate.dieAt, w.fate.done = 0, dieAt, done
-				_, _ = w.ingester.Handle(w.Context(), id)
+				w.ingester.Waits = func(queue.Message) bool { return done } // it is given back after each piece
+				for again := time.Duration(1); again > 0; {
+					again, _ = w.ingester.Handle(w.Context(), id)
+				}
 				died, w.fate.dead, w.fate.dieAt = w.fate.dead, false, 0
 				found := len(w.find("swordfish"))
 				assert.Contains(t, []int{0, 50}, found, "dead at call %d: half of it is found", dieAt)

@@ -29,6 +29,7 @@ import (
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/platform/share"
 	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/store/queue"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/text/document"
 	"agentplatform/internal/text/extract"
@@ -46,6 +47,8 @@ type Ingester struct {
 	ProcessID string
 	// Extract reads the text of a file; it is [extract.Document].
 	Extract func(ctx context.Context, group string, f extract.File) (document.Text, error)
+	// Waits says whether another message waits for the place of one at work; nil: none does.
+	Waits func(at queue.Message) bool
 	// OnMove is told of each change of a document's ingestion that was committed; nil: nobody is.
 	OnMove func(Move)
 }
@@ -147,8 +150,8 @@ func (w *work) run(ctx context.Context) (again time.Duration, err error) {
 	case failed != nil:
 		trace.Fail(span, string(codeOf(failed)))
 		return w.conclude(ctx, failed)
-	case w.d.Ingestion.Active(): // its end has begun another one
-		return time.Millisecond, nil
+	case w.d.Ingestion.Active(): // its end has begun another one, or it was given back
+		return queue.AtOnce, nil
 	}
 	return 0, nil
 }

@@ -19,6 +19,7 @@ import (
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/platform/share"
 	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/queue"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/text/chunking"
 	"agentplatform/internal/text/document"
@@ -208,7 +209,7 @@ func (w *work) pieceOf(ctx context.Context, n int) ([]document.Chunk, error) {
 }
 
 // embed asks for the vectors of the chunks, a piece at a time. What is recorded is not asked for again, and is charged
-// in the commit that records it.
+// in the commit that records it. After a piece, the document may be given back for another one.
 func (w *work) embed(ctx context.Context) error {
 	for w.d.Ingestion.Done < w.d.Work.Count {
 		n := w.d.Ingestion.Done / perPiece
@@ -239,8 +240,18 @@ func (w *work) embed(ctx context.Context) error {
 		if err := w.pay(ctx, next); err != nil {
 			return err
 		}
+		if w.passed() {
+			return w.step(ctx, docstate.Release{Claim: w.claim}, nil)
+		}
 	}
 	return w.pay(ctx, docstate.Advance{Claim: w.claim, To: docstate.Indexing, Total: w.d.Work.Count})
+}
+
+// passed says whether a document of another base, user or organization comes first. In the second half of the
+// ingestion's time none does.
+func (w *work) passed() bool {
+	return w.Waits != nil && w.Host.Now().Sub(w.d.Ingestion.Begun) < w.Deadline/2 &&
+		w.Waits(queue.OfDocument(w.d.ID, w.d.Organization, w.d.UserID, w.d.KnowledgeBase))
 }
 
 // pay makes a step, which charges what the last embeddings used. They are left to a later commit if it was surely not

@@ -173,9 +173,11 @@ type model struct {
 
 	queries []string // texts of queries
 	hang    int      // so many calls have no answer until they are ended
+	slow    time.Duration
 }
 
 func (m *model) Embed(ctx context.Context, r embedding.Request) (reply embedding.Reply, err error) {
+	time.Sleep(m.slow) // of the bubble
 	if m.hang > 0 {
 		m.hang--
 		<-ctx.Done()

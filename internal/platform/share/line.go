@@ -9,11 +9,23 @@ type Line[T any] struct {
 	by      map[string]*Line[T]
 	turn    []string // the names of by
 	waiting []T      // at the end of a path
-	at      int      // the place in turn that First has found
+	found   int      // the place in turn that First has found
 }
 
 // Push adds one who waits.
 func (l *Line[T]) Push(one T, path ...string) {
+	l = l.at(path)
+	l.waiting = append(l.waiting, one)
+}
+
+// Return adds one who waits before the others with the same path.
+func (l *Line[T]) Return(one T, path ...string) {
+	l = l.at(path)
+	l.waiting = slices.Insert(l.waiting, 0, one)
+}
+
+// at is the end of a path.
+func (l *Line[T]) at(path []string) *Line[T] {
 	for _, name := range path {
 		if l.by == nil {
 			l.by = map[string]*Line[T]{}
@@ -24,7 +36,7 @@ func (l *Line[T]) Push(one T, path ...string) {
 		}
 		l = l.by[name]
 	}
-	l.waiting = append(l.waiting, one)
+	return l
 }
 
 // First finds the first whose turn it is, by the names on the path, of those for which may is true at each of them.
@@ -33,7 +45,7 @@ func (l *Line[T]) First(may func(path []string) bool) bool { return l.first(nil,
 func (l *Line[T]) first(path []string, may func(path []string) bool) bool {
 	for i, name := range l.turn {
 		if below := slices.Concat(path, []string{name}); may(below) && l.by[name].first(below, may) {
-			l.at = i
+			l.found = i
 			return true
 		}
 	}
@@ -48,10 +60,10 @@ func (l *Line[T]) Pop() (one T) {
 		l.waiting = l.waiting[1:]
 		return one
 	}
-	name := l.turn[l.at]
+	name := l.turn[l.found]
 	below := l.by[name]
 	one = below.Pop()
-	l.turn = slices.Delete(l.turn, l.at, l.at+1)
+	l.turn = slices.Delete(l.turn, l.found, l.found+1)
 	if below.empty() {
 		delete(l.by, name)
 	} else {

@@ -155,13 +155,16 @@ func (t *Part) Ask() (wait func(ctx context.Context) error) {
 }
 
 // Wanted reports whether somebody who waits would have a unit if the part were given back.
-func (t *Part) Wanted() bool {
+func (t *Part) Wanted() bool { return t.WantedBy(t.pool.line.First) }
+
+// WantedBy is [Part.Wanted] for those who wait elsewhere: first looks for one of them, by what they may have then.
+func (t *Part) WantedBy(first func(may func(path []string) bool) bool) bool {
 	t.pool.mu.Lock()
 	defer t.pool.mu.Unlock()
 	open, reserved := t.open, t.reserved
 	t.add(-open, -reserved)
 	defer t.add(open, reserved)
-	return t.pool.line.First(t.pool.may)
+	return first(t.pool.may)
 }
 
 // serve gives units to those who wait, in turn, as long as there are some for them.

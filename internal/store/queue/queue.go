@@ -63,6 +63,9 @@ type Delivery struct {
 	Handle   any // private to the adapter
 }
 
+// AtOnce is the delay of [Source.Retry] that is none.
+const AtOnce = time.Nanosecond
+
 // Source is the receiving side. Implementations are safe for concurrent use.
 type Source interface {
 	// Receive waits for a message. The error is ctx's, or means that the queue cannot be read now.

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"agentplatform/events"
 	"agentplatform/internal/ai/provider/registry"
 	"agentplatform/internal/knowledge/ingest"
 	"agentplatform/internal/knowledge/knowledge"
@@ -41,6 +42,7 @@ func (l *Local) ingester(ctx context.Context, meter knowledgeMeter) (*ingest.Ing
 		},
 		Fetch: ingest.Fetch{Policy: policy, Client: policy.Client(time.Minute)}, Log: l.log,
 		Deadline: s.IngestDeadline, ProcessID: l.executor.ProcessID, Extract: extract.Document, OnMove: meter.moved,
+		Waits: l.queues[events.NudgeDocument].Waits,
 	}
 	return ingester, ingester.Recover(ctx)
 }

@@ -23,8 +23,13 @@ func TestEveryBugOfNamesIsFound(t *testing.T) {
 
 // Plants each bug of the laptop's queue in turn, and has the tests of that queue find it.
 func TestEveryBugOfTurnsIsFound(t *testing.T) {
-	foundByTests(t, planted.TurnBugs(), "./internal/store/queue/localqueue", "WakesAWorker|AreTheModels|GoRound",
+	foundByTests(t, planted.TurnBugs(), "./internal/store/queue/localqueue", "WakesAWorker|AreTheModels|GoRound|GivesWay",
 		"-rapid.nofailfile")
+}
+
+// Plants each bug of turns and deadlines of ingestions in turn, and has the tests of the package find it.
+func TestEveryBugOfIngestionsIsFound(t *testing.T) {
+	foundByTests(t, planted.IngestBugs(), "./internal/knowledge/ingest", "DoesNotWait|OthersPass|InFlight")
 }
 
 // chances is how often the tests are run with a bug until one finds it. Some tests find a bug by goroutines that meet.

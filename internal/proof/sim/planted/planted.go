@@ -152,7 +152,7 @@ func (b Bug) Worlds() string {
 // How a name gets its next turn in a line, and how it would keep the one that it had.
 const (
 	keeps = "		l.turn = append(l.turn, name)\n	}\n	return one\n"
-	kept  = "			l.turn = slices.Insert(l.turn, l.at, name)\n			return one\n		}\n" + keeps
+	kept  = "			l.turn = slices.Insert(l.turn, l.found, name)\n			return one\n		}\n" + keeps
 )
 
 // Bugs is the catalogue.

@@ -117,6 +117,7 @@ func TestEveryBugCompiles(t *testing.T) {
 	build(t, planted.CacheBugs(), "./internal/store/table/disktable")
 	build(t, planted.NameBugs(), "./internal/org/toolkit")
 	build(t, planted.TurnBugs(), "./internal/store/queue/localqueue")
+	build(t, planted.IngestBugs(), "./internal/knowledge/ingest")
 }
 
 // program is the path of a package's tests with all bugs planted.

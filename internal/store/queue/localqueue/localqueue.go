@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +20,7 @@ import (
 // capacity bounds the memory. The sweeper sends again what is refused.
 var capacity = share.Limits{All: 100_000, Reserve: 25_000, Organization: 50_000, User: 40_000}
 
-// ErrFull is returned by Send, and by Retry without delay, if the queue has no capacity left for the sender.
+// ErrFull is returned by Send, and by Retry at once, if the queue has no capacity left for the sender.
 var ErrFull = errors.New("localqueue: full")
 
 // Queue is a queue in memory. It implements [queue.Queue] and [queue.Source]. A delivery that is not answered holds a
@@ -28,9 +29,10 @@ type Queue struct {
 	shared, entries *share.Pool
 
 	mu     sync.Mutex
-	line   share.Line[entry]      // by group, user and base
-	all    map[queue.Message]bool // the waiting messages
-	wake   chan struct{}          // has a token while a message may be delivered
+	line   share.Line[entry]             // by group, user and base
+	all    map[queue.Message]bool        // the waiting messages
+	work   map[queue.Message]*share.Part // the units of deliveries that are not answered
+	wake   chan struct{}                 // has a token while a message may be delivered
 	closed atomic.Bool
 }
 
@@ -48,7 +50,7 @@ func New() *Queue { return Shared(share.Limits{All: math.MaxInt64}) }
 func Shared(limits share.Limits) *Queue {
 	return &Queue{
 		shared: share.New(limits), entries: share.New(capacity), all: map[queue.Message]bool{},
-		wake: make(chan struct{}, 1),
+		work: map[queue.Message]*share.Part{}, wake: make(chan struct{}, 1),
 	}
 }
 
@@ -61,6 +63,10 @@ func (q *Queue) Send(_ context.Context, m queue.Message) error {
 func (q *Queue) push(e entry) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	return q.add(e)
+}
+
+func (q *Queue) add(e entry) error {
 	if q.all[e.Message] {
 		return nil
 	}
@@ -68,7 +74,11 @@ func (q *Queue) push(e entry) error {
 	if e.unit.Take(1) != nil {
 		return ErrFull
 	}
-	q.line.Push(e, e.Group, e.User, e.Base)
+	add := q.line.Push
+	if e.Base != "" && e.receives > 0 { // of the documents of a base, those that were begun come first
+		add = q.line.Return
+	}
+	add(e, e.Group, e.User, e.Base)
 	q.all[e.Message] = true
 	q.signal()
 	return nil
@@ -126,6 +136,7 @@ func (q *Queue) pop() (queue.Delivery, bool) {
 	e := q.line.Pop()
 	e.unit.Give()
 	delete(q.all, e.Message)
+	q.work[e.Message] = part
 	if len(q.all) > 0 {
 		q.signal() // for the next receiver
 	}
@@ -154,35 +165,67 @@ func (q *Queue) Reserve(group, user string) (free func()) {
 	if part == nil {
 		return nil
 	}
-	return func() { q.giveBack(part) }
+	return func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.give(part)
+	}
 }
 
-// giveBack gives back a unit, which may be for a message that waits.
-func (q *Queue) giveBack(part *share.Part) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+// give gives back a unit, which may be for a message that waits.
+func (q *Queue) give(part *share.Part) {
 	part.Give()
 	if len(q.all) > 0 {
 		q.signal()
 	}
 }
 
+// Waits reports whether a message of another base, user or group would have the unit of a message at work.
+func (q *Queue) Waits(at queue.Message) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	part := q.work[at]
+	return part != nil && part.WantedBy(func(may func(path []string) bool) bool {
+		return q.line.First(func(path []string) bool {
+			return may(path) && !slices.Equal(path, []string{at.Group, at.User, at.Base})
+		})
+	})
+}
+
 // Ack gives back what the delivery holds. Receive has removed the message itself. The error is always nil.
 func (q *Queue) Ack(_ context.Context, d queue.Delivery) error {
-	if part, is := d.Handle.(*share.Part); is {
-		q.giveBack(part)
-	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.answered(d)
 	return nil
 }
 
-// Retry delivers the message again after a delay. The error is [ErrFull], only if after is not positive.
+// answered gives back the unit of a delivery.
+func (q *Queue) answered(d queue.Delivery) {
+	part, is := d.Handle.(*share.Part)
+	if !is {
+		return
+	}
+	if q.work[d.Message] == part {
+		delete(q.work, d.Message)
+	}
+	q.give(part)
+}
+
+// Retry delivers the message again after a delay, that of a document before the others of its base. At once, it waits
+// before its unit is given back, and all others that wait have their turn first. The error is [ErrFull], only if after
+// is [queue.AtOnce] or less.
 func (q *Queue) Retry(ctx context.Context, d queue.Delivery, after time.Duration) error {
+	e := entry{Message: d.Message, receives: d.Receives}
+	if after <= queue.AtOnce {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		defer q.answered(d)
+		defer q.line.Yield(e.Group, e.User, e.Base)
+		return q.add(e)
+	}
 	if err := q.Ack(ctx, d); err != nil {
 		return err
-	}
-	e := entry{Message: d.Message, receives: d.Receives}
-	if after <= 0 {
-		return q.push(e)
 	}
 	time.AfterFunc(after, func() {
 		if !q.closed.Load() {

@@ -259,3 +259,58 @@ func eachMessageWakesAWorker(t *testing.T) {
 		}
 	}
 }
+
+// A message at work is asked to give way where one of another base, user or group would have its unit. Given back at
+// once, it comes before the others of its base, and after the one that waits.
+func TestAMessageAtWorkGivesWay(t *testing.T) {
+	q := localqueue.Shared(share.Limits{All: 3, Organization: 2})
+	send := func(id, group, user, base string) {
+		require.NoError(t, q.Send(t.Context(), queue.OfDocument(id, group, user, base)))
+	}
+	take := func() queue.Delivery {
+		d, err := q.Receive(t.Context())
+		require.NoError(t, err)
+		return d
+	}
+	for _, id := range []string{"1", "2", "3", "4"} {
+		send(id, "a", "u", "import")
+	}
+	first, second := take(), take()
+	assert.False(t, q.Waits(first.Message), "of its own base others wait")
+	send("elsewhere", "b", "u", "base")
+	other := take()
+	send("6", "b", "u", "second")
+	assert.False(t, q.Waits(queue.OfDocument("3", "a", "u", "import")), "it waits itself")
+	assert.True(t, q.Waits(other.Message), "another base of the same user")
+	assert.True(t, q.Waits(first.Message), "another organization, for which there is no unit")
+	send("5", "a", "u", "small")
+	require.NoError(t, q.Retry(t.Context(), first, queue.AtOnce))
+	assert.False(t, q.Waits(first.Message), "it is not at work")
+	assert.Equal(t, "6", take().Nudge.ID)
+	require.NoError(t, q.Ack(t.Context(), other))
+	require.NoError(t, q.Ack(t.Context(), second))
+	var order []string
+	for range 4 {
+		d := take()
+		order = append(order, d.Nudge.ID)
+		require.NoError(t, q.Ack(t.Context(), d))
+	}
+	assert.Equal(t, []string{"5", "1", "3", "4"}, order)
+}
+
+// A unit that who waits may not have is not asked for.
+func TestAMessageAtWorkGivesWayToNobodyWhoGainsNothing(t *testing.T) {
+	q := localqueue.Shared(share.Limits{All: 3, Organization: 2})
+	var held []queue.Delivery
+	for _, m := range []queue.Message{
+		queue.OfDocument("1", "a", "u", "x"), queue.OfDocument("2", "a", "u", "x"), queue.OfDocument("3", "b", "u", "y"),
+	} {
+		require.NoError(t, q.Send(t.Context(), m))
+		d, err := q.Receive(t.Context())
+		require.NoError(t, err)
+		held = append(held, d)
+	}
+	require.NoError(t, q.Send(t.Context(), queue.OfDocument("4", "a", "u", "z")))
+	assert.True(t, q.Waits(held[0].Message))
+	assert.False(t, q.Waits(held[2].Message), "the organization of the one that waits has all that it may have")
+}
