@@ -172,7 +172,7 @@ type model struct {
 	fail  func() error   // nil: it does not
 
 	queries []string // texts of queries
-	hang    int      // so many calls have no answer until they are ended
+	hang    int      // so many calls have no answer until they are ended, or for two hours
 	slow    time.Duration
 }
 
@@ -180,8 +180,10 @@ func (m *model) Embed(ctx context.Context, r embedding.Request) (reply embedding
 	time.Sleep(m.slow) // of the bubble
 	if m.hang > 0 {
 		m.hang--
-		<-ctx.Done()
-		return reply, ctx.Err()
+		if err := host.System().Sleep(ctx, 2*time.Hour); err != nil {
+			return reply, err
+		}
+		return reply, embedding.Fail(embedding.Retryable, "no answer came")
 	}
 	err = m.fate.call(func() error {
 		m.mu.Lock()

@@ -110,6 +110,7 @@ const (
 	webhooksAtOnce = 128
 	jobsAtOnce     = 3
 	sweepEvery     = time.Second
+	tidyEvery      = time.Minute // so that deleted words leave the index within ten minutes
 	pollEvery      = time.Second
 	stopTime       = 8 * time.Second         // for requests; a stop may take 10 s in all
 	drainTime      = 6 * time.Second         // for steps of runs that are in progress
@@ -441,19 +442,25 @@ func (l *Local) background(w *worker.Worker, hooks *webhook.Sender, ingester *in
 	if l.traces != nil {
 		l.working.Go(func() { l.traces.Run(ctx) })
 	}
+	l.working.Go(func() { l.every(ctx, tidyEvery, l.index.Tidy) })
 	l.working.Go(func() {
 		l.sweep(ctx, sweeper.Adopt)
-		tick := time.NewTicker(sweepEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				l.sweep(ctx, sweeper.Sweep)
-			}
-		}
+		l.every(ctx, sweepEvery, sweeper.Sweep)
 	})
+}
+
+// every calls sweep at intervals until ctx ends.
+func (l *Local) every(ctx context.Context, interval time.Duration, sweep func(context.Context) error) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			l.sweep(ctx, sweep)
+		}
+	}
 }
 
 // sweep runs the sweeper once; the next run retries what fails.

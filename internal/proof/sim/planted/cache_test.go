@@ -32,6 +32,11 @@ func TestEveryBugOfIngestionsIsFound(t *testing.T) {
 	foundByTests(t, planted.IngestBugs(), "./internal/knowledge/ingest", "DoesNotWait|OthersPass|InFlight")
 }
 
+// Plants each bug of deleted words in turn, and has the tests of the laptop's index find it.
+func TestEveryBugOfDeletedWordsIsFound(t *testing.T) {
+	foundByTests(t, planted.IndexBugs(), "./internal/text/index/diskindex", "Deleted|Mark|Removal")
+}
+
 // chances is how often the tests are run with a bug until one finds it. Some tests find a bug by goroutines that meet.
 // On a busy machine these may miss each other.
 const chances = 20

@@ -130,6 +130,7 @@ const (
 	localQueue           = "internal/store/queue/localqueue/localqueue.go"
 	platformShare        = "internal/platform/share/share.go"
 	shareLine            = "internal/platform/share/line.go"
+	indexFolder          = "internal/text/index/diskindex/"
 )
 
 // Worlds is the kind of the simulation's worlds in which the bug can have an effect; empty: any.

@@ -118,6 +118,7 @@ func TestEveryBugCompiles(t *testing.T) {
 	build(t, planted.NameBugs(), "./internal/org/toolkit")
 	build(t, planted.TurnBugs(), "./internal/store/queue/localqueue")
 	build(t, planted.IngestBugs(), "./internal/knowledge/ingest")
+	build(t, planted.IndexBugs(), "./internal/text/index/diskindex")
 }
 
 // program is the path of a package's tests with all bugs planted.

@@ -13,9 +13,9 @@ func TurnBugs() []Bug {
 		{Name: "who may have nothing stops who waits behind", Edits: []Edit{
 			{shareLine, found, found + "		break\n"},
 		}},
-		one("a message at work gives way to its own base", "return may(path) && !slices.Equal(", "return may(path) || slices.Equal("),
+		one("a message at work gives way to its own base", "return may(path) && !slices.Equal(",
+			"return may(path) || slices.Equal("),
 		one("what gave way waits behind its base", "e.receives > 0 {", "e.receives > 9 {"),
-		one("what gives way waits after its unit is given back", "		defer q.answered(d)\n", "		q.answered(d)\n"),
 	}
 }
 
@@ -31,5 +31,26 @@ func IngestBugs() []Bug {
 		{Name: "a call in flight outlives the deadline", Edits: []Edit{
 			{"internal/knowledge/ingest/ingest.go", "w.stages(limited)", "w.stages(working)"},
 		}},
+	}
+}
+
+// IndexBugs are ways in which the laptop's index could keep the words of what was deleted. The simulation has another
+// index: the tests of this one must find them.
+func IndexBugs() []Bug {
+	const removes = "	if err := c.mark(); err != nil {\n		return err\n	}\n	return c.write(&batch{"
+	const loads = "	if err := c.load(); err != nil {\n		return err\n	}\n"
+	const unmarks = "	c.marked = false\n	return os.Remove(c.path + dirty)\n"
+	one := func(name, file, old, new string) Bug {
+		return Bug{Name: name, Edits: []Edit{{indexFolder + file, old, new}}}
+	}
+	return []Bug{
+		one("a removal is marked after its answer", "commit.go", removes,
+			"	defer func() { _ = c.mark() }()\n	return c.write(&batch{"),
+		one("a replacement is not marked", "commit.go", "	if slices.ContainsFunc(entries, c.state.has) {\n",
+			"	if false {\n"),
+		one("a mark of an earlier process is not seen", "tidy.go", "		seen[mark] = patience\n",
+			"		seen[mark] = -1 << 30\n"),
+		one("a mark goes before the words", "tidy.go", loads+"	if s", loads+"	_ = os.Remove(c.path + dirty)\n	if s"),
+		one("a mark stays for ever", "tidy.go", unmarks, "	return nil\n"),
 	}
 }

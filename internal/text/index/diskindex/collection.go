@@ -18,6 +18,7 @@ type collection struct {
 	path string
 
 	changing sync.Mutex // held by the change under way
+	marked   bool       // by this process; guarded by changing
 
 	mu     sync.RWMutex
 	loaded bool

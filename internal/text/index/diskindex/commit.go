@@ -26,6 +26,11 @@ func (c *collection) put(dimensions int, entries []*entry, chunks []index.Chunk)
 	if err := c.begin(dimensions); err != nil {
 		return err
 	}
+	if slices.ContainsFunc(entries, c.state.has) {
+		if err := c.mark(); err != nil {
+			return err
+		}
+	}
 	b := &batch{}
 	for i, e := range entries {
 		b.put(c.state, e, chunks[i].Terms)
@@ -39,6 +44,9 @@ func (c *collection) remove(v index.Version) error {
 	}
 	if _, found := c.state.version(v.Document, v.Number, false); !found {
 		return nil
+	}
+	if err := c.mark(); err != nil {
+		return err
 	}
 	return c.write(&batch{records: appendRemove(nil, v.Document, v.Number)})
 }

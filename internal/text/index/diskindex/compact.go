@@ -16,7 +16,7 @@ const (
 	compactAtOnce = 256
 )
 
-// compact writes the file anew, without what is dead, if that is more than half of it. Queries go on meanwhile.
+// compact writes the file anew, without what is dead, if that is more than half of it.
 func (c *collection) compact() error {
 	if c.state == nil {
 		return nil
@@ -24,6 +24,11 @@ func (c *collection) compact() error {
 	if n := len(c.state.at) - c.state.live; n < minDead || n <= c.state.live {
 		return nil
 	}
+	return c.renew()
+}
+
+// renew writes the file anew, without what is dead. Queries go on meanwhile.
+func (c *collection) renew() error {
 	s, err := c.state.rewrite(c.path+unfinished, c.name)
 	if err != nil {
 		return err

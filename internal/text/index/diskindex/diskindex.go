@@ -1,8 +1,9 @@
 // Package diskindex is the index port over files in one folder, for local use.
 //
 // Each collection has one file, to which changes are appended, and which is written anew when more than half of it is
-// dead. A change is appended, synced and shown to queries before its call returns. Changes of a collection take turns.
-// What a kill leaves half written at the end of a file is cut off when the file is read again.
+// dead. A mark beside it says that it has words of what was removed; [Index.Tidy] overwrites them. A change is
+// appended, synced and shown to queries before its call returns. Changes of a collection take turns. What a kill leaves
+// half written at the end of a file is cut off when the file is read again.
 //
 // A collection that is asked for is read once; memory then has its words (as lists of chunks), and one bit for each
 // dimension of its vectors. Those used longest ago are forgotten when there are too many. All of a collection's words
@@ -43,6 +44,9 @@ type Index struct {
 
 	turns *share.Pool // of parallel queries
 
+	tidying sync.Mutex
+	seen    map[string]int // how many calls of Tidy have seen each mark
+
 	calls  sync.RWMutex // held for reading by each call, so that Close can wait for the last
 	closed bool
 }
@@ -58,7 +62,7 @@ func Open(dir string) (*Index, error) {
 	}
 	return &Index{
 		dir: dir, identity: identity, maxChunks: maxChunks, collections: map[string]*collection{},
-		turns: share.New(limitsOfQueries(runtime.GOMAXPROCS(0))),
+		turns: share.New(limitsOfQueries(runtime.GOMAXPROCS(0))), seen: waited(dir),
 	}, nil
 }
 

@@ -29,7 +29,7 @@ func identify(dir string) (string, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("diskindex: %w", err)
 	}
-	if err := errors.Join(sweep(dir, unfinished), sweep(dir, suffix)); err != nil {
+	if err := errors.Join(sweep(dir, unfinished), sweep(dir, suffix), sweep(dir, dirty)); err != nil {
 		return "", err
 	}
 	id := format + rand.Text()

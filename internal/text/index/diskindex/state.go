@@ -111,10 +111,25 @@ func (s *state) put(e *entry, at int64, size int) error {
 	return nil
 }
 
+// find returns the place of a chunk among the slots of its version.
+func (s *state) find(version, number uint32) (at int, found bool) {
+	return slices.BinarySearchFunc(s.keys[version].slots, number,
+		func(a, n uint32) int { return cmp.Compare(s.numbers[a], n) })
+}
+
+// has says whether there is the chunk that an entry would replace.
+func (s *state) has(e *entry) bool {
+	v, found := s.version(e.document, e.number, false)
+	if found {
+		_, found = s.find(v, uint32(e.index))
+	}
+	return found
+}
+
 // place puts a slot among those of its version, in the place of the one that has the chunk now.
 func (s *state) place(version, number, slot uint32) error {
 	slots := s.keys[version].slots
-	i, found := slices.BinarySearchFunc(slots, number, func(a, n uint32) int { return cmp.Compare(s.numbers[a], n) })
+	i, found := s.find(version, number)
 	if !found {
 		s.keys[version].slots = slices.Insert(slots, i, slot)
 		return nil

@@ -1,0 +1,76 @@
+package diskindex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// dirty ends the name of a collection's mark: a file with the collection's name, which is there while the collection's
+// file may have words of what was removed.
+const dirty = ".dirty"
+
+// patience is the number of calls of [Index.Tidy] that see a mark before one writes the file anew, so that many
+// removals have one rewrite. A mark that was there when the index was opened has waited already.
+const patience = 5
+
+// Tidy overwrites removed words: it writes the files of marked collections anew, without them. It is called at regular
+// intervals; the words of a removal are gone after [patience] further calls, also when nothing else is written. The
+// error joins those of the collections that failed, which stay marked.
+func (x *Index) Tidy(ctx context.Context) error {
+	x.tidying.Lock()
+	defer x.tidying.Unlock()
+	marks, err := filepath.Glob(filepath.Join(x.dir, "*"+dirty))
+	seen := map[string]int{}
+	for _, mark := range marks {
+		if seen[mark] = x.seen[mark] + 1; seen[mark] <= patience {
+			continue
+		}
+		name, failed := os.ReadFile(mark)
+		if failed == nil {
+			failed = x.change(ctx, string(name), (*collection).tidy)
+		}
+		err = errors.Join(err, failed)
+	}
+	x.seen = seen
+	return err
+}
+
+// waited are the marks that were there when the index was opened.
+func waited(dir string) map[string]int {
+	marks, _ := filepath.Glob(filepath.Join(dir, "*"+dirty)) // it errs only on bad patterns
+	seen := map[string]int{}
+	for _, mark := range marks {
+		seen[mark] = patience
+	}
+	return seen
+}
+
+// mark notes, durably, that the file is about to have words of what is removed.
+func (c *collection) mark() error {
+	if c.marked {
+		return nil
+	}
+	err := writeWhole(c.path+dirty, []byte(c.name))
+	c.marked = err == nil
+	return err
+}
+
+// tidy writes the file anew if it has anything that is dead. The mark goes when the former file cannot come back.
+func (c *collection) tidy() error {
+	if err := c.load(); err != nil {
+		return err
+	}
+	if s := c.state; s != nil && len(s.at) > s.live {
+		if err := c.renew(); err != nil {
+			return err
+		}
+	}
+	if err := syncFolder(filepath.Dir(c.path)); err != nil {
+		return fmt.Errorf("diskindex: %w", err)
+	}
+	c.marked = false
+	return os.Remove(c.path + dirty)
+}

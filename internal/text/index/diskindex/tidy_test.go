@@ -1,0 +1,145 @@
+package diskindex_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/text/index"
+	"agentplatform/internal/text/index/diskindex"
+)
+
+// has says whether a word stands in any file of a folder.
+func has(t *testing.T, dir, word string) bool {
+	t.Helper()
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, f := range files {
+		b, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		require.NoError(t, err)
+		if bytes.Contains(b, []byte(word)) {
+			return true
+		}
+	}
+	return false
+}
+
+func put(t *testing.T, x *diskindex.Index, documents ...string) {
+	t.Helper()
+	for _, d := range documents {
+		require.NoError(t, x.Put(t.Context(), version(d), 2, []index.Chunk{two(0, d)}))
+	}
+}
+
+// The words of a deleted document leave the files within ten minutes, also when nothing else is written, and those of
+// one that was replaced. What is there stays found.
+func TestDeletedWordsLeaveTheFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		x := open(t, dir)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() { // as boot does
+			tick := time.Tick(time.Minute)
+			for ctx.Err() == nil {
+				assert.NoError(t, x.Tidy(ctx))
+				select {
+				case <-tick:
+				case <-ctx.Done():
+				}
+			}
+		}()
+		put(t, x, "swordfish", "marlin", "tuna")
+		require.NoError(t, x.Remove(t.Context(), version("swordfish")))
+		assert.True(t, has(t, dir, "swordfish"))
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		assert.False(t, has(t, dir, "swordfish"))
+		for _, word := range []string{"herring", "salmon"} {
+			require.NoError(t, x.Put(t.Context(), version("tuna"), 2, []index.Chunk{two(0, word)}))
+		}
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		assert.False(t, has(t, dir, "herring"))
+		assert.True(t, has(t, dir, "marlin"))
+		files, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		assert.Len(t, files, 2, "the collection and the identity")
+		assert.Equal(t, map[string]int{"marlin": 1}, documents(t, x, "marlin"))
+		assert.Equal(t, map[string]int{"tuna": 1}, documents(t, x, "salmon"))
+		assert.Empty(t, documents(t, x, "swordfish"))
+
+		for n := range 9 { // removals that go on put nothing off
+			put(t, x, fmt.Sprint("cod", n))
+			require.NoError(t, x.Remove(t.Context(), version(fmt.Sprint("cod", n))))
+			time.Sleep(time.Minute + time.Second)
+		}
+		assert.False(t, has(t, dir, "cod0"))
+	})
+}
+
+// A process that is killed after a removal leaves the mark, by which the next one overwrites the words, a minute after
+// its start.
+func TestDeletedWordsLeaveTheFilesAfterAKill(t *testing.T) {
+	dir := t.TempDir()
+	x := open(t, dir)
+	put(t, x, "swordfish", "marlin")
+	require.NoError(t, x.Remove(t.Context(), version("swordfish")))
+	killed := t.TempDir()
+	require.NoError(t, os.CopyFS(killed, os.DirFS(dir)))
+	require.True(t, has(t, killed, "swordfish"))
+	y := open(t, killed)
+	require.NoError(t, y.Tidy(t.Context()))
+	assert.False(t, has(t, killed, "swordfish"))
+	assert.Equal(t, map[string]int{"marlin": 1}, documents(t, y, "all"))
+}
+
+// Without its mark nothing is removed: the words would stay.
+func TestARemovalThatCannotBeMarkedFails(t *testing.T) {
+	dir := t.TempDir()
+	x := open(t, dir)
+	put(t, x, "swordfish")
+	mark := collectionFile(t, dir) + ".dirty"
+	require.NoError(t, os.MkdirAll(filepath.Join(mark, "in the way"), 0o700))
+	require.Error(t, x.Remove(t.Context(), version("swordfish")))
+	assert.Len(t, documents(t, x, "swordfish"), 1)
+	require.NoError(t, os.RemoveAll(mark))
+	require.NoError(t, x.Remove(t.Context(), version("swordfish")))
+	assert.Empty(t, documents(t, x, "swordfish"))
+	assert.FileExists(t, mark)
+}
+
+// A mark stays while the words may come back, and goes with a collection that is gone.
+func TestAMarkGoesWithTheWords(t *testing.T) {
+	dir := t.TempDir()
+	x := open(t, dir)
+	put(t, x, "swordfish", "marlin")
+	require.NoError(t, x.Remove(t.Context(), version("swordfish")))
+	file := collectionFile(t, dir)
+	require.NoError(t, os.Mkdir(file+".tmp", 0o700)) // so that no file can be written anew
+	for range 5 {
+		require.NoError(t, x.Tidy(t.Context()), "it is not time yet")
+	}
+	require.Error(t, x.Tidy(t.Context()))
+	assert.FileExists(t, file+".dirty")
+	assert.Equal(t, map[string]int{"marlin": 1}, documents(t, x, "all"))
+	require.NoError(t, os.Remove(file+".tmp"))
+	require.NoError(t, x.Tidy(t.Context()))
+	assert.NoFileExists(t, file+".dirty")
+	assert.False(t, has(t, dir, "swordfish"))
+
+	require.NoError(t, x.Remove(t.Context(), version("marlin")))
+	require.NoError(t, x.Drop(t.Context(), "a"))
+	for range 6 {
+		require.NoError(t, x.Tidy(t.Context()))
+	}
+	assert.NoFileExists(t, file+".dirty")
+}
