@@ -324,9 +324,10 @@ panel-deployed: ## tell every story of the panel at a deployment on LocalStack; 
 
 ##@ Upkeep
 
+# MEASURED: flags of a real embedding model, such as -endpoint http://127.0.0.1:8000/v1 -model e5-small (scripts/retrieval/main.go)
 retrieval: .cache/peers/retrieval/made ## measure the search on the COLLECTION (a folder) beside bm25s, which it must not be below (needs Python 3)
 	@[ -n "$(COLLECTION)" ] || { echo "say where documents and queries are: COLLECTION=DIR (NAME.docs.jsonl, NAME.queries.jsonl; see scripts/retrieval/main.go)"; exit 1; }
-	$(GO) run $(TAGS) ./scripts/retrieval -collection "$(COLLECTION)" -python .cache/peers/retrieval/bin/python
+	$(GO) run $(TAGS) ./scripts/retrieval -collection "$(COLLECTION)" -python .cache/peers/retrieval/bin/python $(MEASURED)
 
 golden: ## rewrite the golden files (OpenAPI document, state diagram, scripts, tables of settings and providers)
 	$(TEST) -run 'TestScripts|TestDiagram|TestTheDocument|TestTheSettingsPage|TestTheModelsPage' ./internal/core/lifecycle \

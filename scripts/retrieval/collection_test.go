@@ -62,8 +62,8 @@ func TestSearchFindsWhatIsAsked(t *testing.T) {
 func TestRowsBelowTheirFloorAreNamed(t *testing.T) {
 	rows := []row{
 		{name: "bm25s", figures: figures{0.4, 0.7}},
-		{name: "keyword, x", figures: figures{0.4, 0.7}, floor: "bm25s"},
-		{name: "hybrid, x", figures: figures{0.4, 0.7}, floor: "keyword, x"},
+		{name: "keyword, x", figures: figures{0.4, 0.7}, floors: []string{"bm25s"}},
+		{name: "hybrid, x", figures: figures{0.4, 0.7}, floors: []string{"keyword, x"}},
 	}
 	for i, slack := range []figures{{}, belowPeer, belowKeyword} {
 		rows[i].slack = slack
@@ -87,7 +87,7 @@ func TestRowsBelowTheirFloorInOneLanguageAreNamed(t *testing.T) {
 	all := map[string][]string{"en-1": {"en-1"}, "en-2": {"en-2"}, "en-3": {"x", "en-3"}, "de-1": {"de-1"}}
 	rows := []row{
 		{name: "bm25s", found: all},
-		{name: "keyword, x", floor: "bm25s", slack: belowPeer, found: map[string][]string{
+		{name: "keyword, x", floors: []string{"bm25s"}, slack: belowPeer, found: map[string][]string{
 			"en-1": {"en-1"}, "en-2": {"en-2"}, "en-3": {"en-3"}, "de-1": {"x", "de-1"},
 		}},
 	}

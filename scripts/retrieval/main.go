@@ -18,6 +18,13 @@
 // document's language. The command fails if keyword search is below bm25s by more than 0.01, or hybrid search below
 // keyword search by more than 0.005, in either figure, or in nDCG in any one language of a base, or the index of AWS by
 // more than 0.01 below the laptop's.
+//
+// The embedding model is the built-in one, or one behind a server that speaks OpenAI's API, with its prefixes and its
+// weight; without -query-prefix and -passage-prefix it has those of its family:
+//
+//	go run ./scripts/retrieval -collection DIR -endpoint http://127.0.0.1:8000/v1 -model e5-small -weight 1
+//
+// Hybrid search must then not be below the better of keyword and semantic search by more than 0.005.
 package main
 
 import (
@@ -31,16 +38,36 @@ import (
 	"strings"
 	"time"
 
+	"agentplatform/internal/ai/embedding"
 	"agentplatform/internal/text/ranking"
 )
 
 func main() {
 	dir := flag.String("collection", "", "`DIR` with NAME.docs.jsonl and NAME.queries.jsonl")
 	python := flag.String("python", "python3", "`PROGRAM` that has the packages of requirements.txt")
+	endpoint := flag.String("endpoint", "", "`URL` of a server with an embedding model, with its /v1; by default the "+
+		"built-in model is measured")
+	name := flag.String("model", "", "`NAME` of the model at the endpoint")
+	var o embedding.Options
+	flag.Func("query-prefix", "`TEXT` before each query", set(&o.QueryPrefix))
+	flag.Func("passage-prefix", "`TEXT` before each passage", set(&o.PassagePrefix))
+	weight := flag.Float64("weight", 1, "of a rank by meaning in hybrid searches, 0 to 1")
 	flag.Parse()
+	if *endpoint != "" {
+		o.Weight = weight
+		model = behind(*endpoint, *name, o)
+	}
 	if err := run(*dir, *python); err != nil {
 		fmt.Fprintln(os.Stderr, "retrieval:", err)
 		os.Exit(1)
+	}
+}
+
+// set sets what a flag names.
+func set(to **string) func(string) error {
+	return func(text string) error {
+		*to = &text
+		return nil
 	}
 }
 
@@ -99,9 +126,9 @@ func bases(list []collection) (all []collection) {
 type row struct {
 	name string
 	figures
-	floor string  // the row that it must not be below; empty: none
-	slack figures // by which it may be below all the same
-	found map[string][]string
+	floors []string // the rows that it must not be below
+	slack  figures  // by which it may be below all the same
+	found  map[string][]string
 	// known are the queries whose answers are known, answered those whose quotes hold one; 0: not looked at.
 	known, answered int
 }
@@ -169,11 +196,14 @@ func (s *search) measure(ctx context.Context, c collection, at target) ([]row, e
 		}
 		switch {
 		case at.name == byCloud:
-			r.floor, r.slack = string(mode)+", "+byLaptop, figures{apart, apart}
+			r.floors, r.slack = []string{string(mode) + ", " + byLaptop}, figures{apart, apart}
 		case mode == ranking.Hybrid:
-			r.floor, r.slack = string(ranking.Keyword)+", "+at.name, belowKeyword
+			r.floors, r.slack = []string{string(ranking.Keyword) + ", " + at.name}, belowKeyword
+			if model.real() {
+				r.floors = append(r.floors, string(ranking.Semantic)+", "+at.name)
+			}
 		case mode == ranking.Keyword && at.name != byLaptop:
-			r.floor, r.slack = "bm25s", belowPeer
+			r.floors, r.slack = []string{"bm25s"}, belowPeer
 		}
 		rows = append(rows, r)
 	}
@@ -227,9 +257,10 @@ func show(c collection, rows []row) error {
 func short(name string, rows []row) error {
 	var failures []error
 	for _, r := range rows {
-		at := slices.IndexFunc(rows, func(f row) bool { return f.name == r.floor })
-		if at >= 0 && r.below(rows[at]) {
-			failures = append(failures, fmt.Errorf("%s: %s is below %s", name, r.name, r.floor))
+		for _, floor := range rows {
+			if slices.Contains(r.floors, floor.name) && r.below(floor) {
+				failures = append(failures, fmt.Errorf("%s: %s is below %s", name, r.name, floor.name))
+			}
 		}
 		if strings.HasPrefix(r.name, string(ranking.Hybrid)) && 4*r.answered < 3*r.known {
 			failures = append(failures, fmt.Errorf("%s: the quotes of %s hold too few answers", name, r.name))

@@ -3,12 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 
 	"agentplatform/internal/ai/embedding"
-	"agentplatform/internal/ai/embedding/builtinembedding"
 	"agentplatform/internal/text/chunking"
 	"agentplatform/internal/text/document"
 	"agentplatform/internal/text/index"
@@ -96,15 +94,8 @@ func (s *search) add(ctx context.Context, a article, language string, chunks []d
 
 // embed returns a vector for each text.
 func embed(ctx context.Context, purpose embedding.Purpose, texts ...string) ([][]float32, error) {
-	reply, err := model.Embed(ctx, embedding.Request{Name: builtinembedding.Name, Purpose: purpose, Texts: texts})
-	if err == nil && len(reply.Vectors) != len(texts) {
-		err = errors.New("a wrong number of vectors")
-	}
-	return reply.Vectors, err
+	return model.embed(ctx, purpose, texts)
 }
-
-// model is the embedding model that is measured.
-var model = builtinembedding.New()
 
 // all returns the documents that an index finds for each query, best first. It has so many candidates of each kind.
 func (s *search) all(
@@ -141,11 +132,15 @@ func (s *search) ask(
 	}
 	list.Foreign = s.foreign(words.QueryLanguage(query.Text, s.languages))
 	// as the service does
-	if mode == ranking.Semantic || mode == ranking.Hybrid && !words.MostlyUnspaced(query.Text) {
+	trust, blind := model.trust, model.trust == ranking.Lexical && words.MostlyUnspaced(query.Text)
+	if mode != ranking.Hybrid {
+		trust = ranking.Full
+	}
+	if mode == ranking.Semantic || mode == ranking.Hybrid && trust.Weight > 0 && !blind {
 		q.Vector = vectors[0]
 	}
 	if mode != ranking.Hybrid || q.Vector != nil {
-		list.Trust = ranking.Lexical
+		list.Trust = trust
 	}
 	list.Result, err = x.Query(ctx, q)
 	return q.Terms, list, err
