@@ -39,7 +39,7 @@ func behind(endpoint, name string, o embedding.Options) measured {
 	return m
 }
 
-// real says whether the model knows what words mean.
+// real reports whether the model knows what words mean.
 func (m measured) real() bool { return m.trust != ranking.Lexical }
 
 func (m measured) embed(ctx context.Context, purpose embedding.Purpose, texts []string) ([][]float32, error) {

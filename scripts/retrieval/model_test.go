@@ -13,13 +13,13 @@ import (
 	"agentplatform/internal/text/ranking"
 )
 
-// A model behind an endpoint is asked with its prefixes, once for each text, and hybrid search trusts it by the weight.
+// A model behind an endpoint is texts with its prefixes, once for each text, and hybrid search trusts it by the weight.
 func TestAModelBehindAnEndpoint(t *testing.T) {
-	var asked []string
+	var texts []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body struct{ Input []string }
 		assert.NoError(t, json.NewDecoder(r.Body).Decode(&body))
-		asked = append(asked, body.Input...)
+		texts = append(texts, body.Input...)
 		var data []map[string]any
 		for range body.Input {
 			data = append(data, map[string]any{"embedding": []float32{1, 0}})
@@ -39,5 +39,5 @@ func TestAModelBehindAnEndpoint(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, vectors, 3)
 	}
-	assert.ElementsMatch(t, []string{"query: wing", "text: wing", "text: wing", "text: flap"}, asked)
+	assert.ElementsMatch(t, []string{"query: wing", "text: wing", "text: wing", "text: flap"}, texts)
 }

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Options are what a deployment says of a model besides its name. What it leaves out is nil.
+// Options are the settings of a deployment for one model. A setting that is left out is nil.
 type Options struct {
 	QueryPrefix   *string  `json:"query_prefix"`   // stands before each query
 	PassagePrefix *string  `json:"passage_prefix"` // stands before each passage
@@ -53,7 +53,8 @@ func ParseOptions(text string, names []Name) (map[string]Options, error) {
 	return all, nil
 }
 
-// Prefixes are what stands before queries and passages of a model: as the options say, else as its makers publish it.
+// Prefixes returns the prefixes of queries and passages of a model: those of the options, else those that its makers
+// publish.
 func (o Options) Prefixes(name string) (query, passage string) {
 	for _, f := range families {
 		if f.names.MatchString(strings.ToLower(name)) {

@@ -35,7 +35,7 @@ func TestKnownFamiliesHaveTheirPrefixes(t *testing.T) {
 	}
 }
 
-// What a deployment says counts before the table, also where it says that there is no prefix.
+// Options count before the table, also an empty prefix.
 func TestOptionsCountBeforeTheTable(t *testing.T) {
 	names := []embedding.Name{{Provider: "openai", Name: "e5-small"}, {Provider: "openai", Name: "m", Dimensions: 64}}
 	all, err := embedding.ParseOptions(

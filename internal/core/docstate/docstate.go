@@ -193,7 +193,7 @@ func (s State) late(now time.Time, deadline time.Duration) (bool, string) {
 	return now.Sub(s.Begun) >= deadline, Late(deadline)
 }
 
-// Late says, for a person, that an ingestion took longer than it may.
+// Late is the message of an ingestion that took longer than its deadline.
 func Late(deadline time.Duration) string {
 	return "the ingestion took longer than " + deadline.String() + "; split the document, or reprocess it later"
 }

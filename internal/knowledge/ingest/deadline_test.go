@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/text/extract"
 )
 
-// A call that is under way at the deadline is ended then. What it used is charged once.
+// A call that is under way at the deadline is ended then. Its tokens are charged once.
 func TestACallInFlightEndsAtTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -41,7 +41,7 @@ func TestACallInFlightEndsAtTheDeadline(t *testing.T) {
 	})
 }
 
-// Any stage ends so, also where attempts before were tried again.
+// Every stage ends at the deadline.
 func TestEveryStageEndsAtTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -61,7 +61,7 @@ func TestEveryStageEndsAtTheDeadline(t *testing.T) {
 }
 
 // An ingester that is stopped gives the document back, with the time that is left.
-func TestAStopIsNoDeadline(t *testing.T) {
+func TestAStopLeavesTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		id := w.add(w.baseOf("paid"), "The word is swordfish.")

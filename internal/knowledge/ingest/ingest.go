@@ -47,7 +47,7 @@ type Ingester struct {
 	ProcessID string
 	// Extract reads the text of a file; it is [extract.Document].
 	Extract func(ctx context.Context, group string, f extract.File) (document.Text, error)
-	// Waits says whether another message waits for the place of one at work; nil: none does.
+	// Waits reports whether another message waits for the place of one at work; nil: none does.
 	Waits func(at queue.Message) bool
 	// OnMove is told of each change of a document's ingestion that was committed; nil: nobody is.
 	OnMove func(Move)
@@ -151,7 +151,7 @@ func (w *work) run(ctx context.Context) (again time.Duration, err error) {
 		trace.Fail(span, string(codeOf(failed)))
 		return w.conclude(ctx, failed)
 	case w.d.Ingestion.Active(): // its end has begun another one, or it was given back
-		return queue.AtOnce, nil
+		return queue.Now, nil
 	}
 	return 0, nil
 }

@@ -22,8 +22,8 @@ func (w *world) offer(options string) {
 	w.knowledge.Models = knowledge.NewModels(w.knowledge.Models.Providers, names, all)
 }
 
-// search searches all bases and returns the texts that the model was asked about, and the hits.
-func (w *world) search(mode ranking.Mode, query string) (asked []string, hits []knowledge.Hit) {
+// search searches all bases and returns the queries as the model received them, and the hits.
+func (w *world) search(mode ranking.Mode, query string) (queries []string, hits []knowledge.Hit) {
 	w.model.queries = nil
 	found, err := w.knowledge.Search(w.Context(), w.admin, knowledge.Question{Query: query, Mode: mode, Limit: 50})
 	require.NoError(w, err)
@@ -31,28 +31,28 @@ func (w *world) search(mode ranking.Mode, query string) (asked []string, hits []
 }
 
 // A base keeps the prefixes that its model had when it was named. So queries and passages of one index always agree,
-// whatever the deployment says later. To send the model again takes the prefixes of now, by a rebuild.
+// also after a change of the setting. To send the model again takes the prefixes of now, by a rebuild.
 func TestPrefixesBelongToTheBase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		before := w.baseOf("paid")
 		w.ready(before, "swordfish")
 		assert.Equal(t, map[string]int{"title\nswordfish": 1}, w.model.asked)
-		asked, hits := w.search(ranking.Semantic, "marlin")
-		assert.Equal(t, []string{"marlin"}, asked)
+		queries, hits := w.search(ranking.Semantic, "marlin")
+		assert.Equal(t, []string{"marlin"}, queries)
 		assert.Len(t, hits, 1)
 
 		w.offer(`{"paid/m": {"query_prefix": "q: ", "passage_prefix": "p: "}}`)
 		w.ready(before, "tuna")
 		assert.Equal(t, 1, w.model.asked["title\ntuna"], "the base was made before")
-		asked, _ = w.search(ranking.Semantic, "marlin")
-		assert.Equal(t, []string{"marlin"}, asked)
+		queries, _ = w.search(ranking.Semantic, "marlin")
+		assert.Equal(t, []string{"marlin"}, queries)
 
 		now := w.baseOf("paid")
 		w.ready(now, "salmon")
 		assert.Equal(t, 1, w.model.asked["p: title\nsalmon"])
-		asked, _ = w.search(ranking.Semantic, "marlin")
-		assert.ElementsMatch(t, []string{"marlin", "q: marlin"}, asked, "each index by its own prefix")
+		queries, _ = w.search(ranking.Semantic, "marlin")
+		assert.ElementsMatch(t, []string{"marlin", "q: marlin"}, queries, "each index by its own prefix")
 
 		edit := knowledge.BaseEdit{Embedding: &catalog.EmbeddingModel{Provider: "paid", Name: "m", Dimensions: 512}}
 		_, err := w.knowledge.EditBase(t.Context(), w.admin, now.ID, 0, edit)
@@ -62,8 +62,8 @@ func TestPrefixesBelongToTheBase(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, knowledge.IndexReady, w.rebuilt(before.ID).State)
 		assert.Equal(t, 1, w.model.asked["p: title\nswordfish"])
-		asked, _ = w.search(ranking.Semantic, "marlin")
-		assert.Equal(t, []string{"q: marlin"}, asked)
+		queries, _ = w.search(ranking.Semantic, "marlin")
+		assert.Equal(t, []string{"q: marlin"}, queries)
 
 		w.knowledge.Models = knowledge.NewModels(w.knowledge.Models.Providers, nil, nil)
 		_, err = w.knowledge.EditBase(t.Context(), w.admin, now.ID, 0, edit)

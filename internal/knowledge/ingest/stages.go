@@ -247,7 +247,7 @@ func (w *work) embed(ctx context.Context) error {
 	return w.pay(ctx, docstate.Advance{Claim: w.claim, To: docstate.Indexing, Total: w.d.Work.Count})
 }
 
-// passed says whether a document of another base, user or organization comes first. In the second half of the
+// passed reports whether a document of another base, user or organization comes first. In the second half of the
 // ingestion's time none does.
 func (w *work) passed() bool {
 	return w.Waits != nil && w.Host.Now().Sub(w.d.Ingestion.Begun) < w.Deadline/2 &&

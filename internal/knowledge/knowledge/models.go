@@ -59,7 +59,7 @@ var builtin = catalog.EmbeddingModel{Provider: embedding.Builtin, Name: Lexical,
 // All are the models that a knowledge base may have, the default first.
 func (m *Models) All() []catalog.EmbeddingModel { return append(slices.Clone(m.Offered), builtin) }
 
-// trust says how far ranks by a model's vectors count beside ranks by words.
+// trust is the weight of ranks by a model's vectors, where ranks by words weigh 1.
 func (m *Models) trust(of catalog.EmbeddingModel) ranking.Trust {
 	if of.Provider == embedding.Builtin { // its vectors follow the spelling of words, not their meaning
 		return ranking.Lexical

@@ -63,8 +63,8 @@ type Delivery struct {
 	Handle   any // private to the adapter
 }
 
-// AtOnce is the delay of [Source.Retry] that is none.
-const AtOnce = time.Nanosecond
+// Now is the delay of [Source.Retry] that is none.
+const Now = time.Nanosecond
 
 // Source is the receiving side. Implementations are safe for concurrent use.
 type Source interface {

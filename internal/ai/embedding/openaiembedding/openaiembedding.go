@@ -1,8 +1,8 @@
 // Package openaiembedding implements the embedding port with any endpoint that has OpenAI's embeddings API: OpenAI
 // itself, Ollama, vLLM, llama.cpp's server, LiteLLM.
 //
-// The API has no word for a text's purpose: whoever asks puts the words before it by which a model knows questions from
-// answers ([embedding.Options]). Retries are the caller's. The package must not know documents or indexes. It imports its port and
+// The API has no member for a text's purpose. The caller adds the prefix by which a model tells queries from passages
+// ([embedding.Options]). Retries are the caller's. The package must not know documents or indexes. It imports its port and
 // providerhttp.
 package openaiembedding
 

@@ -20,7 +20,7 @@ import (
 // capacity bounds the memory. The sweeper sends again what is refused.
 var capacity = share.Limits{All: 100_000, Reserve: 25_000, Organization: 50_000, User: 40_000}
 
-// ErrFull is returned by Send, and by Retry at once, if the queue has no capacity left for the sender.
+// ErrFull is returned by Send, and by Retry without a delay, if the queue has no capacity left for the sender.
 var ErrFull = errors.New("localqueue: full")
 
 // Queue is a queue in memory. It implements [queue.Queue] and [queue.Source]. A delivery that is not answered holds a
@@ -212,12 +212,12 @@ func (q *Queue) answered(d queue.Delivery) {
 	q.give(part)
 }
 
-// Retry delivers the message again after a delay, that of a document before the others of its base. At once, it waits
-// before its unit is given back, and all others that wait have their turn first. The error is [ErrFull], only if after
-// is [queue.AtOnce] or less.
+// Retry delivers the message again after a delay, that of a document before the others of its base. Without a delay it
+// waits before its unit is given back, and all others that wait have their turn first. The error is [ErrFull], only if
+// after is [queue.Now] or less.
 func (q *Queue) Retry(ctx context.Context, d queue.Delivery, after time.Duration) error {
 	e := entry{Message: d.Message, receives: d.Receives}
-	if after <= queue.AtOnce {
+	if after <= queue.Now {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		defer q.answered(d)

@@ -260,8 +260,8 @@ func eachMessageWakesAWorker(t *testing.T) {
 	}
 }
 
-// A message at work is asked to give way where one of another base, user or group would have its unit. Given back at
-// once, it comes before the others of its base, and after the one that waits.
+// A message at work is asked to give way where one of another base, user or group would have its unit. Given back
+// without a delay, it comes before the others of its base, and after the one that waits.
 func TestAMessageAtWorkGivesWay(t *testing.T) {
 	q := localqueue.Shared(share.Limits{All: 3, Organization: 2})
 	send := func(id, group, user, base string) {
@@ -284,7 +284,7 @@ func TestAMessageAtWorkGivesWay(t *testing.T) {
 	assert.True(t, q.Waits(other.Message), "another base of the same user")
 	assert.True(t, q.Waits(first.Message), "another organization, for which there is no unit")
 	send("5", "a", "u", "small")
-	require.NoError(t, q.Retry(t.Context(), first, queue.AtOnce))
+	require.NoError(t, q.Retry(t.Context(), first, queue.Now))
 	assert.False(t, q.Waits(first.Message), "it is not at work")
 	assert.Equal(t, "6", take().Nudge.ID)
 	require.NoError(t, q.Ack(t.Context(), other))

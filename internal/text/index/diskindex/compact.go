@@ -16,7 +16,7 @@ const (
 	compactAtOnce = 256
 )
 
-// compact writes the file anew, without what is dead, if that is more than half of it.
+// compact rewrites the file without dead chunks, if these are more than half of it.
 func (c *collection) compact() error {
 	if c.state == nil {
 		return nil
@@ -27,7 +27,7 @@ func (c *collection) compact() error {
 	return c.renew()
 }
 
-// renew writes the file anew, without what is dead. Queries go on meanwhile.
+// renew rewrites the file without dead chunks. Queries go on meanwhile.
 func (c *collection) renew() error {
 	s, err := c.state.rewrite(c.path+unfinished, c.name)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package diskindex is the index port over files in one folder, for local use.
 //
 // Each collection has one file, to which changes are appended, and which is written anew when more than half of it is
-// dead. A mark beside it says that it has words of what was removed; [Index.Tidy] overwrites them. A change is
+// dead. A file with a mark has words of removed chunks; [Index.Tidy] overwrites them. A change is
 // appended, synced and shown to queries before its call returns. Changes of a collection take turns. What a kill leaves
 // half written at the end of a file is cut off when the file is read again.
 //

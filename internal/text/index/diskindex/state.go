@@ -117,7 +117,7 @@ func (s *state) find(version, number uint32) (at int, found bool) {
 		func(a, n uint32) int { return cmp.Compare(s.numbers[a], n) })
 }
 
-// has says whether there is the chunk that an entry would replace.
+// has reports whether there is the chunk that an entry would replace.
 func (s *state) has(e *entry) bool {
 	v, found := s.version(e.document, e.number, false)
 	if found {

@@ -8,15 +8,15 @@ import (
 	"path/filepath"
 )
 
-// dirty ends the name of a collection's mark: a file with the collection's name, which is there while the collection's
-// file may have words of what was removed.
+// dirty ends the name of a collection's mark: a file with the collection's name. It is there while the file of the
+// collection may have words of removed chunks.
 const dirty = ".dirty"
 
-// patience is the number of calls of [Index.Tidy] that see a mark before one writes the file anew, so that many
-// removals have one rewrite. A mark that was there when the index was opened has waited already.
+// patience is the number of calls of [Index.Tidy] that see a mark before one rewrites the file, so that many removals
+// have one rewrite. A mark that was there when the index was opened has waited already.
 const patience = 5
 
-// Tidy overwrites removed words: it writes the files of marked collections anew, without them. It is called at regular
+// Tidy overwrites removed words: it rewrites the files of marked collections without them. It is called at regular
 // intervals; the words of a removal are gone after [patience] further calls, also when nothing else is written. The
 // error joins those of the collections that failed, which stay marked.
 func (x *Index) Tidy(ctx context.Context) error {
@@ -48,7 +48,7 @@ func waited(dir string) map[string]int {
 	return seen
 }
 
-// mark notes, durably, that the file is about to have words of what is removed.
+// mark notes, durably, that the file is about to have words of removed chunks.
 func (c *collection) mark() error {
 	if c.marked {
 		return nil
@@ -58,7 +58,7 @@ func (c *collection) mark() error {
 	return err
 }
 
-// tidy writes the file anew if it has anything that is dead. The mark goes when the former file cannot come back.
+// tidy rewrites the file if it has dead chunks. The mark goes when the former file cannot come back.
 func (c *collection) tidy() error {
 	if err := c.load(); err != nil {
 		return err

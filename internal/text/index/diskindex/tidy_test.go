@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/text/index/diskindex"
 )
 
-// has says whether a word stands in any file of a folder.
+// has reports whether a word stands in any file of a folder.
 func has(t *testing.T, dir, word string) bool {
 	t.Helper()
 	files, err := os.ReadDir(dir)
@@ -40,7 +40,7 @@ func put(t *testing.T, x *diskindex.Index, documents ...string) {
 }
 
 // The words of a deleted document leave the files within ten minutes, also when nothing else is written, and those of
-// one that was replaced. What is there stays found.
+// one that was replaced. The others stay found.
 func TestDeletedWordsLeaveTheFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -124,7 +124,7 @@ func TestAMarkGoesWithTheWords(t *testing.T) {
 	put(t, x, "swordfish", "marlin")
 	require.NoError(t, x.Remove(t.Context(), version("swordfish")))
 	file := collectionFile(t, dir)
-	require.NoError(t, os.Mkdir(file+".tmp", 0o700)) // so that no file can be written anew
+	require.NoError(t, os.Mkdir(file+".tmp", 0o700)) // so that no file can be rewritten
 	for range 5 {
 		require.NoError(t, x.Tidy(t.Context()), "it is not time yet")
 	}
