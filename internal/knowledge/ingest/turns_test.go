@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,8 +45,11 @@ func (w *world) send(q queue.Queue, b catalog.KnowledgeBase, ids ...string) {
 func TestASmallDocumentDoesNotWaitForHugeOnesOfAnotherBase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
+		var mu sync.Mutex
 		var ended []string
 		w.ingester.OnMove = func(m ingest.Move) {
+			mu.Lock()
+			defer mu.Unlock()
 			if docstate.Ended(m.Before, m.After) {
 				ended = append(ended, string(m.After.Status))
 			}
