@@ -17,9 +17,9 @@ import (
 	"agentplatform/internal/platform/problem"
 )
 
-// What a request says and nobody reads closes something, or changes something, only in its sender's mind. So where that
-// matters an unknown member is refused: in searches, in filters, and in what changes a resource. A client may send a
-// resource back as it was read: members that it cannot change are known, and ignored.
+// A member that nobody reads narrows or changes something only in its sender's mind. So searches, filters and changes of
+// resources refuse an unknown member. A client may send a resource back as it was read: its read-only members are known,
+// and ignored.
 
 const unknownMember = "is not known here"
 
@@ -29,8 +29,8 @@ type Members map[string]Members
 // MembersOf are those of a type.
 func MembersOf[T any]() Members { return membersOf(nil, reflect.TypeFor[T]()) }
 
-// Strict has an operation refuse a body with a member that its type does not have; a field _ of the type says so in the
-// document (additionalProperties). Each PATCH does so, too, but for members of its answer.
+// Strict has an operation refuse a body with a member that its type does not have. A field _ of the type puts that in
+// the document (additionalProperties). Each PATCH does so, too, except for members of its answer.
 func Strict(o *Operation) { o.strict = true }
 
 // membersOfBody are those that the body of an operation may have; in and out are its input and its output.
@@ -97,7 +97,7 @@ func inner(t reflect.Type) reflect.Type {
 	}
 }
 
-// readsItself says whether a type reads its JSON by code of its own.
+// readsItself reports whether a type reads its JSON by code of its own.
 func readsItself(t reflect.Type) bool {
 	switch reflect.New(t).Interface().(type) {
 	case json.Unmarshaler, jsonv2.UnmarshalerFrom, encoding.TextUnmarshaler:
@@ -124,16 +124,16 @@ func (m Members) check(at string, d *jsontext.Decoder) error {
 	}
 	_, err := d.ReadToken()
 	for n := 0; err == nil && d.PeekKind() != '}' && d.PeekKind() != ']'; n++ {
-		inside, place := m, at+"["+strconv.Itoa(n)+"]"
+		inside, field := m, at+"["+strconv.Itoa(n)+"]"
 		if kind == '{' {
 			name, _ := d.ReadToken()
 			known := false
-			place = at + "." + name.String()
+			field = at + "." + name.String()
 			if inside, known = m[name.String()]; !known {
-				return problem.InvalidField(Short(place), unknownMember)
+				return problem.InvalidField(Short(field), unknownMember)
 			}
 		}
-		err = inside.check(place, d)
+		err = inside.check(field, d)
 	}
 	if err == nil {
 		_, err = d.ReadToken()

@@ -243,7 +243,7 @@ func (e Finish) apply(s State, now time.Time) (State, error) {
 	}
 	failure := s.Failure
 	s = s.end()
-	if failure != nil && !failure.Quiet { // what was found before is indexed anew: the bytes still could not be read
+	if failure != nil && !failure.Quiet { // the old text is indexed again: the bytes still could not be read
 		s.Failure = failure
 	}
 	return s, nil

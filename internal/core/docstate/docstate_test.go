@@ -193,8 +193,7 @@ func TestReadyDocumentStaysReadyWhenReprocessingFails(t *testing.T) {
 	assert.Equal(t, 3, l.Build)
 }
 
-// The bytes of a document that could not be ingested stay said, though what is found is indexed anew meanwhile, or is
-// not.
+// The error of bytes that could not be ingested stays while the old text is indexed again.
 func TestQuietIngestionsDoNotHideAFailure(t *testing.T) {
 	l := begun(t, docstate.Extracting)
 	l.do(l.claim("a"))

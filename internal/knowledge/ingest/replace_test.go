@@ -131,7 +131,7 @@ func TestContentIsReplacedByAnAddress(t *testing.T) {
 		b := w.base()
 		id := w.ready(b, "swordfish")
 		url := knowledge.NewDocument{Source: catalog.Source{Kind: catalog.FromURL, URL: "https://example.com/a"}}
-		for range 2 { // what the server says of the first time is forgotten
+		for range 2 { // the server's first answer is forgotten
 			e, same, err := w.knowledge.ReplaceContent(t.Context(), w.admin, b.ID, id, 0, url, nil)
 			d := w.must(e.Value, same, err)
 			assert.Equal(t, []any{"", "", int64(0), docstate.Fetching}, []any{d.Bytes, d.SHA256, d.Size,
@@ -148,7 +148,7 @@ func TestContentIsReplacedByAnAddress(t *testing.T) {
 	})
 }
 
-// Whatever call of a port the process dies at while content is replaced, the client sends it again, and nothing of the
+// At each call of a port the process dies while content is replaced; the client sends it again, and nothing of the
 // old one is left.
 func TestReplacingSurvivesADeathAtEveryCall(t *testing.T) {
 	for _, done := range []bool{false, true} {
@@ -184,8 +184,8 @@ func TestReplacingSurvivesADeathAtEveryCall(t *testing.T) {
 	}
 }
 
-// Whatever happens to a document between what a commit was decided by and the commit, the last content is found.
-func TestReplacingIsOvertaken(t *testing.T) {
+// A document changes between the reads of a commit and the commit: the last content is found.
+func TestReplacingMeetsOtherChanges(t *testing.T) {
 	for name, act := range map[string]func(w *world, b catalog.KnowledgeBase, id string) (text string){
 		"by another content": func(w *world, b catalog.KnowledgeBase, id string) string {
 			w.must(w.replace(b, id, "tuna"))
@@ -216,17 +216,17 @@ func TestReplacingIsOvertaken(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for overtaken := range 9 {
-				synctest.Test(t, func(t *testing.T) { overtakenAt(newWorld(t), overtaken, act) })
+			for commit := range 9 {
+				synctest.Test(t, func(t *testing.T) { replacedAt(newWorld(t), commit, act) })
 			}
 		})
 	}
 }
 
-func overtakenAt(w *world, overtaken int, act func(w *world, b catalog.KnowledgeBase, id string) string) {
+func replacedAt(w *world, commit int, act func(w *world, b catalog.KnowledgeBase, id string) string) {
 	b, last := w.base(), ""
 	id := w.ready(b, "swordfish")
-	w.overtake.set(overtaken, func() { last = cmp.Or(act(w, b, id), last) })
+	w.overtake.set(commit, func() { last = cmp.Or(act(w, b, id), last) })
 	_, _, err := w.replace(b, id, "marlin")
 	if last != "gone" {
 		last = "marlin" // an act in its middle came before it
@@ -238,20 +238,20 @@ func overtakenAt(w *world, overtaken int, act func(w *world, b catalog.Knowledge
 	}
 	w.rebuilt(b.ID)
 	if last == "gone" {
-		require.True(w, err == nil || problem.Is(err, "not_found"), "overtaken at commit %d: %v", overtaken, err)
+		require.True(w, err == nil || problem.Is(err, "not_found"), "commit %d: %v", commit, err)
 		w.whole(b.ID)
 		return
 	}
-	require.NoError(w, err, "overtaken at commit %d", overtaken)
+	require.NoError(w, err, "commit %d", commit)
 	d := w.read(id)
-	assert.Equal(w, []string{last, last}, []string{string(w.blob(d.Bytes)), w.word(d)}, "overtaken at %d", overtaken)
+	assert.Equal(w, []string{last, last}, []string{string(w.blob(d.Bytes)), w.word(d)}, "commit %d", commit)
 	assert.Empty(w, w.find("swordfish"))
 	ids := documents(append(w.find(last), w.find("marlin")...))
 	assert.Contains(w, ids, id)
 	w.whole(b.ID, ids...)
 }
 
-// What was fetched by an ingestion that begins again before its end is fetched whole again: search does not find it.
+// An ingestion that begins again before its end fetches the page whole again: search has not found the first one.
 func TestAnIngestionThatBeginsAgainFetchesWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, s := newWorld(t), &site{text: "swordfish"}

@@ -248,7 +248,7 @@ func (k *Knowledge) release(ctx context.Context, tx *record.Tx, d catalog.Docume
 	return err
 }
 
-// moveReservation reserves a document's bytes anew, after an edit of its groups or new bytes; where another document
+// moveReservation reserves a document's bytes again, after an edit of its groups or new bytes; where another document
 // has them, it goes without.
 func (k *Knowledge) moveReservation(ctx context.Context, tx *record.Tx, d *catalog.Document) error {
 	now := contentID(*d)
@@ -491,7 +491,7 @@ func (k *Knowledge) again(
 	return e, err
 }
 
-// ReplaceContent gives a document other content, and begins its ingestion: n says where it is from, and bytes are nil
+// ReplaceContent gives a document other content, and begins its ingestion. n has its source, and bytes are nil
 // for what is fetched. Search finds the old text until the new one is ready. The bytes that the document has already
 // change nothing, unless its last ingestion failed; then same is true. It returns a problem as [Knowledge.Reprocess],
 // of kind Invalid for an address that may not be called, and of kind PreconditionFailed when match is not the

@@ -109,12 +109,12 @@ const atModel = "body.embedding_model"
 // body.embedding_model, also for a model that its provider refuses, and of kind Unavailable (embedding_unavailable) for
 // one that cannot be reached: another model in its place would find less for the life of the base.
 func (m *Models) choose(
-	ctx context.Context, asked *catalog.EmbeddingModel, now catalog.EmbeddingModel,
+	ctx context.Context, named *catalog.EmbeddingModel, now catalog.EmbeddingModel,
 ) (catalog.EmbeddingModel, error) {
 	wanted := m.All()[0]
-	if asked != nil {
+	if named != nil {
 		var err error
-		if wanted, err = m.find(*asked, now); err != nil {
+		if wanted, err = m.find(*named, now); err != nil {
 			return wanted, err
 		}
 	}
@@ -131,7 +131,7 @@ func (m *Models) choose(
 	case err == nil:
 		wanted.Dimensions = len(reply.Vectors[0])
 		return wanted, nil
-	case asked == nil:
+	case named == nil:
 		return wanted, problem.New(problem.Unavailable, "embedding_unavailable",
 			"the default embedding model %s cannot be reached: %s. Send the request again later, or name another "+
 				"embedding_model", wanted.FullName(), err)
@@ -143,25 +143,25 @@ func (m *Models) choose(
 }
 
 // find returns a model as it is offered, or as the base has it now.
-func (m *Models) find(asked, now catalog.EmbeddingModel) (catalog.EmbeddingModel, error) {
-	if asked.Dimensions != 0 && (asked.Dimensions < embedding.LeastDimensions ||
-		asked.Dimensions > embedding.MaxDimensions) {
-		return asked, problem.InvalidField(atModel+".dimensions", "must be between %d and %d",
+func (m *Models) find(named, now catalog.EmbeddingModel) (catalog.EmbeddingModel, error) {
+	if named.Dimensions != 0 && (named.Dimensions < embedding.LeastDimensions ||
+		named.Dimensions > embedding.MaxDimensions) {
+		return named, problem.InvalidField(atModel+".dimensions", "must be between %d and %d",
 			embedding.LeastDimensions, embedding.MaxDimensions)
 	}
-	if asked.Provider == embedding.Builtin {
-		if asked.Name != "" && asked.Name != Lexical {
-			return asked, problem.InvalidField(atModel+".name", "the built-in model is called %s", Lexical)
+	if named.Provider == embedding.Builtin {
+		if named.Name != "" && named.Name != Lexical {
+			return named, problem.InvalidField(atModel+".name", "the built-in model is called %s", Lexical)
 		}
-		asked.Name, asked.Dimensions = Lexical, cmp.Or(asked.Dimensions, builtinDimensions)
-		return asked, nil
+		named.Name, named.Dimensions = Lexical, cmp.Or(named.Dimensions, builtinDimensions)
+		return named, nil
 	}
 	for _, known := range append(slices.Clone(m.Offered), now) {
-		if known.Provider == asked.Provider && known.Name == asked.Name && known.Name != "" {
-			known.Dimensions = cmp.Or(asked.Dimensions, known.Dimensions)
+		if known.Provider == named.Provider && known.Name == named.Name && known.Name != "" {
+			known.Dimensions = cmp.Or(named.Dimensions, known.Dimensions)
 			return known, nil
 		}
 	}
-	return asked, problem.InvalidField(atModel, "this deployment does not offer the embedding model %s/%s; "+
-		"GET /models lists those that it does", asked.Provider, asked.Name)
+	return named, problem.InvalidField(atModel, "this deployment does not offer the embedding model %s/%s; "+
+		"GET /models lists those that it does", named.Provider, named.Name)
 }

@@ -189,16 +189,16 @@ func writeDocument(w http.ResponseWriter, status int, version int64, v documentV
 	return httpapi.WriteJSON(w, status, v)
 }
 
-// incoming is what a request sends for documents: files of a form, or JSON; and what it says of them. What is said may
-// come after a file, so nothing is done with them before all has come.
+// incoming are the contents that a request sends, in a form or as JSON, and their description. A form may have the
+// description after a file, so no document is made before the end of the body.
 type incoming struct {
 	*handlers
 
 	base         string
 	document     string // whose content comes; empty: of new ones
 	organization string // of the base
-	place        string // below which the fields of said are
-	said         knowledge.NewDocument
+	prefix       string // of the fields of the description
+	described    knowledge.NewDocument
 	contents     []content // one at least, when all has come
 }
 
@@ -259,7 +259,7 @@ func (in *incoming) readForm(r *http.Request) error {
 	if in.document != "" {
 		fields, other = contentFields, httpapi.NoOthers
 	}
-	err := httpapi.ReadForm(r, fields, other, &in.said, func(part *httpapi.Part) error {
+	err := httpapi.ReadForm(r, fields, other, &in.described, func(part *httpapi.Part) error {
 		return part.TakeFile(func(name, contentType string, file io.Reader) error {
 			return in.file(r.Context(), name, contentType, file)
 		})
@@ -283,7 +283,7 @@ func (in *incoming) readJSON(ctx context.Context, p tenant.Principal, raw []byte
 	if err := httpapi.Decode("body", raw, &body); err != nil {
 		return err
 	}
-	in.place, in.said = "body.", knowledge.NewDocument{
+	in.prefix, in.described = "body.", knowledge.NewDocument{
 		Title: body.Title, Language: body.Language, Metadata: body.Metadata, GroupIDs: body.GroupIDs,
 	}
 	absent := slices.DeleteFunc([]*string{body.Text, body.URL, body.FileID}, func(s *string) bool { return s != nil })
@@ -329,7 +329,7 @@ func (in *incoming) file(ctx context.Context, name, contentType string, bytes io
 	}, bytes)
 }
 
-// take stores the bytes of a content. What is wrong with one of them is said beside the others.
+// take stores the bytes of a content. An error of one content does not end the others.
 func (in *incoming) take(ctx context.Context, c content, bytes io.Reader) error {
 	var err error
 	c.received, err = in.Knowledge.Receive(ctx, in.organization, in.document, bytes)
@@ -409,8 +409,8 @@ func (in *incoming) add(w http.ResponseWriter, r *http.Request, p tenant.Princip
 			documents = append(documents, c.refused())
 			continue
 		}
-		n := c.of(in.said)
-		b, err := in.Knowledge.Check(r.Context(), p, in.base, in.place, n)
+		n := c.of(in.described)
+		b, err := in.Knowledge.Check(r.Context(), p, in.base, in.prefix, n)
 		if err != nil && made == 0 {
 			return err
 		}

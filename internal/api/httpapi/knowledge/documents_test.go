@@ -146,7 +146,7 @@ func TestADocumentOfAFile(t *testing.T) {
 		at(t, w, "source.name"), at(t, w, "title"), at(t, w, "content_type"), at(t, w, "size")})
 }
 
-// What a form says is shown of all its files, before or after them.
+// The fields of a form hold for all its files, before or after them.
 func TestAFormHasDocuments(t *testing.T) {
 	l := libraryOver(t, &memblob.Store{})
 	w := l.send("file:one.txt", "1", "metadata", `{"a":true}`, "file:two.txt", "2", "title", "T")

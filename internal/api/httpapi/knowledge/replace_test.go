@@ -68,7 +68,7 @@ func TestTheContentOfADocumentIsReplaced(t *testing.T) {
 	assert.Equal(t, 1, l.count())
 }
 
-// What is refused changes nothing, and leaves nothing.
+// A refused request changes nothing, and leaves nothing.
 func TestContentThatIsRefusedReplacesNothing(t *testing.T) {
 	blobs := &memblob.Store{}
 	l := libraryOver(t, blobs)

@@ -47,7 +47,7 @@ func TestUnknownMembersAreRefused(t *testing.T) {
 			raw, err := json.Marshal(body)
 			require.NoError(t, err)
 			delete(o, "unknown.member")
-			if slices.ContainsFunc(free, func(place string) bool { return strings.HasPrefix(at, place) }) {
+			if slices.ContainsFunc(free, func(prefix string) bool { return strings.HasPrefix(at, prefix) }) {
 				seen = append(seen, at)
 				return
 			}
@@ -58,8 +58,8 @@ func TestUnknownMembersAreRefused(t *testing.T) {
 			}
 		})
 	}
-	for _, place := range free {
-		assert.Contains(t, seen, place)
+	for _, prefix := range free {
+		assert.Contains(t, seen, prefix)
 	}
 }
 
@@ -78,7 +78,7 @@ func objects(at string, v any, visit func(at string, o map[string]any)) {
 	}
 }
 
-// A resource that is sent back as it was read is taken, and stays as it is, whatever of it cannot be changed.
+// A resource that is sent back as it was read is accepted, and stays as it is, also with its read-only members.
 func TestAResourceIsSentBackAsItWasRead(t *testing.T) {
 	t.Parallel()
 	e, ids := strictAPI(t)

@@ -83,7 +83,7 @@ func written(t *testing.T, name, text string) string {
 	return file
 }
 
-// uploadHas says whether the list of uploads has a text.
+// uploadHas reports whether the list of uploads has a text.
 func uploadHas(tab *page, text string) func(context.Context) error {
 	return func(context.Context) error {
 		var list string
@@ -95,7 +95,7 @@ func uploadHas(tab *page, text string) func(context.Context) error {
 	}
 }
 
-// An upload goes on as its document does: it is no success before the document is found, and says why it failed.
+// An upload follows its document: it is not done before the document is ready, and it shows the reason of a failure.
 func TestAnUploadFollowsItsDocument(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -126,7 +126,7 @@ func TestAnUploadFollowsItsDocument(t *testing.T) {
 	tab.until("it says why", uploadHas(tab, "save it anew"))
 }
 
-// Several documents are chosen; something is done with all of them, and what is refused says so.
+// Several documents are chosen and changed together; a refused one shows the reason.
 func TestSeveralDocumentsAreChosen(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -191,7 +191,7 @@ func TestLanguagesAreShownAndSet(t *testing.T) {
 	assert.Equal(t, "de", p.send("GET", "/knowledge-bases/"+base+"/documents/"+document, nil)["language"])
 }
 
-// What of a document's text is missing stands beside it.
+// The warnings of a document are shown with it.
 func TestWarningsAreShown(t *testing.T) {
 	t.Parallel()
 	p := start(t)

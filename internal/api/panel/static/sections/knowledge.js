@@ -112,7 +112,7 @@ const documentColumns = [
   column('', (d) => (may('manage') && (d.status === 'failed' || d.last_error) ? html`<${Again} of=${d} />` : ''), 'wrap'),
 ]
 
-/** What is done with several documents, four at a time. Those that refuse it stay chosen, and say why. @param {{base: string, chosen: ReturnType<typeof useChosen>}} p */
+/** Changes the chosen documents, four at a time. Those that refuse it stay chosen, with the reason. @param {{base: string, chosen: ReturnType<typeof useChosen>}} p */
 function Several({ base, chosen }) {
   const [language, setLanguage] = useState('auto')
   const [refused, setRefused] = useState(/** @type {Array<{document: any, error: any}>} */ ([]))
