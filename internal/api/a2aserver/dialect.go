@@ -160,6 +160,7 @@ var (
 		"application/vnd.openxmlformats-officedocument.wordprocessingml.document",
 		"application/vnd.openxmlformats-officedocument.presentationml.presentation",
 		"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+		"application/mbox", "application/x-ipynb+json", "application/x-subrip", "application/xml", "text/vtt", "text/xml",
 		"application/vnd.oasis.opendocument.text", "application/vnd.oasis.opendocument.text-template",
 		"application/vnd.oasis.opendocument.spreadsheet", "application/vnd.oasis.opendocument.spreadsheet-template",
 		"application/vnd.oasis.opendocument.presentation", "application/vnd.oasis.opendocument.presentation-template",

@@ -107,6 +107,11 @@ func Marked(data []byte) encoding.Encoding {
 // Guess is the encoding in which a text is most likely to have been written: UTF-8 with a few broken characters, or
 // the one in which its characters beyond ASCII are most likely.
 func Guess(data []byte) encoding.Encoding {
+	at := bytes.IndexFunc(data, beyondASCII)
+	if at < 0 {
+		return uni.UTF8
+	}
+	data = data[max(0, at-lettersBefore):]
 	if almostUTF8(data[:min(len(data), sampleSize)]) {
 		return uni.UTF8
 	}
@@ -131,14 +136,16 @@ const (
 	sampleSize  = 64 << 10
 	foreignSize = 4 << 10
 	searched    = 4 << 20 // bytes that are searched for such lines
+	// lettersBefore is how many bytes are looked at before the first character beyond ASCII of a line.
+	lettersBefore = 20
 )
 
 // foreign are the first lines with characters beyond ASCII, each from some letters before these on.
 func foreign(data []byte) []byte {
 	var sample []byte
 	for line := range bytes.FieldsFuncSeq(data[:min(len(data), searched)], isLineEnd) {
-		if at := bytes.IndexFunc(line, func(r rune) bool { return r >= utf8.RuneSelf }); at >= 0 {
-			line = line[max(0, at-20):]
+		if at := bytes.IndexFunc(line, beyondASCII); at >= 0 {
+			line = line[max(0, at-lettersBefore):]
 			sample = append(append(sample, line[:min(len(line), foreignSize)]...), '\n')
 		}
 		if len(sample) >= foreignSize {
@@ -147,6 +154,8 @@ func foreign(data []byte) []byte {
 	}
 	return sample
 }
+
+func beyondASCII(r rune) bool { return r >= utf8.RuneSelf }
 
 func isLineEnd(r rune) bool { return r == '\n' || r == '\r' }
 

@@ -83,7 +83,8 @@ var noShares = map[string][]string{
 		"internal/text/index/s3index: atOnce",
 		"internal/text/index/diskindex: compactAtOnce", "internal/wiring/broker: atOnce",
 		"internal/platform/host: group.SetLimit(limit)",
-		"internal/knowledge/knowledge: atOnce", // of a rebuild, see documents in ingestion
+		"internal/knowledge/knowledge: atOnce",                       // of a rebuild, see documents in ingestion
+		"internal/knowledge/ingest: share.New(share.Limits{All: 1})", // large texts; organizations take turns
 	},
 	"it is what the organization, a user or a key may use, and others have their own": {
 		`internal/org/tenant: refuses "budget_exhausted"`, "internal/run/intake: refuses code",

@@ -405,6 +405,10 @@ func runFillAt(t *testing.T, v reflect.Value, n *int) {
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		runFillAt(t, v.Index(0), n)
 		runFillAt(t, v.Index(1), n)
+	case reflect.Array:
+		for i := range v.Len() {
+			runFillAt(t, v.Index(i), n)
+		}
 	case reflect.Map:
 		v.Set(reflect.ValueOf(map[string]string{"a": "b"}))
 	case reflect.Struct:

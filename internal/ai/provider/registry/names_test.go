@@ -35,6 +35,7 @@ var elsewhere = map[string]mention{
 	"scripts/import/plan/openai.go":        {0, "it reads exports of that platform"},
 	"scripts/import/plan/read.go":          {0, "it reads exports of that platform"},
 	"scripts/import/plan/tools.go":         {2, "a finding's advice names the provider that most endpoints speak like"},
+	"scripts/retrieval":                    {0, "it measures a model behind an endpoint"},
 	"scripts/preflight":                    {0, "what an AWS account must have for Amazon's models"},
 }
 
