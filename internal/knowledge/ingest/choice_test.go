@@ -42,7 +42,7 @@ func TestARunsSearchIsSpreadOverDocuments(t *testing.T) {
 		for i := range 12 {
 			w.ready(b, rules+string(rune('a'+i))+".")
 		}
-		whole := w.ready(b, long("remote work rule"))
+		whole := w.ready(b, long("remote work rule")[:20_000])
 		others := []string{
 			w.ready(b, "Remote work from abroad needs a permit."),
 			w.ready(b, "Remote work is insured like work on site."),
@@ -62,6 +62,27 @@ func TestARunsSearchIsSpreadOverDocuments(t *testing.T) {
 		assert.Equal(t, 1, editions, "%q", texts)
 		_, of = w.choose("remote work", func(q *knowledge.Question) { q.PerDocument, q.Distinct = 1, false })
 		assert.Len(t, of, 6)
+	})
+}
+
+// Where nothing but the bound of one document leaves places free, the index is not asked again and again.
+func TestTheBoundOfADocumentCostsNoFurtherLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		ask := func(mode ranking.Mode, hits int, queries ...int) {
+			x := &counting{Index: w.index}
+			w.knowledge.Index = x
+			texts, _ := w.choose("wing", func(q *knowledge.Question) { q.Mode, q.Distinct = mode, false })
+			assert.Len(t, texts, hits, mode)
+			assert.Equal(t, queries, x.queries, mode)
+		}
+		require.Greater(t, w.read(w.ready(b, strings.Repeat(long("wing"), 5))).Ready.Count, 5*firstLook)
+		ask(ranking.Hybrid, 3, firstLook)
+		ask(ranking.Keyword, 3, firstLook)
+		ask(ranking.Semantic, 3, firstLook, 4*firstLook)
+		w.ready(b, "Nothing is said here of lifts, of flaps and of wheels.")
+		ask(ranking.Keyword, 3, firstLook, 4*firstLook)
 	})
 }
 

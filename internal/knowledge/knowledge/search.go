@@ -181,7 +181,7 @@ func (k *Knowledge) search(ctx context.Context, p tenant.Principal, q Question) 
 	if err != nil || len(bases) == 0 || q.Filter.DocumentIDs != nil && len(q.Filter.DocumentIDs) == 0 {
 		return found, false, err
 	}
-	s := &search{Knowledge: k, p: p, q: q, bases: bases, seen: map[string]*catalog.Document{},
+	s := &search{Knowledge: k, p: p, q: q, bases: bases, wanted: q.Limit, seen: map[string]*catalog.Document{},
 		replaced: map[index.Version]bool{}, pieces: map[piece][]document.Chunk{}}
 	if err := s.prepare(ctx, &found); err != nil {
 		return found, false, err
@@ -246,6 +246,7 @@ type search struct {
 	gone    bool                       // a chunk was gone: its document was replaced or deleted meanwhile
 	// language is the query's; empty: unknown.
 	language string
+	wanted   int // hits: as many as the documents can have
 	asks     []*ask
 	seen     map[string]*catalog.Document // by id; nil: not to be shown
 	worth    int                          // candidates above the floor, readable or not
@@ -278,9 +279,12 @@ func (s *search) prepare(ctx context.Context, found *Found) error {
 	}
 	found.Models = len(s.asks)
 	if s.q.Mode != ranking.Semantic {
-		languages, chunks, err := s.counted(ctx)
+		languages, chunks, documents, err := s.counted(ctx)
 		if err != nil {
 			return err
+		}
+		if s.q.PerDocument > 0 {
+			s.wanted = min(s.wanted, s.q.PerDocument*documents)
 		}
 		for id, b := range s.bases {
 			byModel[b.InForce().Embedding].chunks += chunks[id]
@@ -337,15 +341,19 @@ func (s *search) vectors(ctx context.Context) {
 	host.Wait(waits...)
 }
 
-// counted returns all languages of the documents of the bases, the most frequent first, and the chunks of each base.
-func (s *search) counted(ctx context.Context) (languages []string, chunks map[string]int, err error) {
+// counted returns all languages of the documents of the bases, the most frequent first, the chunks of each base, and
+// how many documents there are.
+func (s *search) counted(
+	ctx context.Context,
+) (languages []string, chunks map[string]int, documents int, err error) {
 	sum := map[string]int64{}
 	chunks = map[string]int{}
 	for _, id := range slices.Sorted(maps.Keys(s.bases)) {
 		n, err := s.Store.Counts(ctx, catalog.DocumentsOf(id))
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, 0, err
 		}
+		documents += int(foundIn(n))
 		chunks[id] = int(n["chunks"])
 		for what, count := range n {
 			if language, is := strings.CutPrefix(what, ofLanguage("")); is && language != "" {
@@ -353,17 +361,18 @@ func (s *search) counted(ctx context.Context) (languages []string, chunks map[st
 			}
 		}
 	}
-	for language, documents := range sum {
-		if documents > 0 {
+	for language, n := range sum {
+		if n > 0 {
 			languages = append(languages, language)
 		}
 	}
 	slices.SortFunc(languages, func(a, b string) int { return cmp.Or(cmp.Compare(sum[b], sum[a]), cmp.Compare(a, b)) })
-	return languages, chunks, nil
+	return languages, chunks, documents, nil
 }
 
 // hits asks the index for candidates, drops those that are not to be shown, and ranks the others; when too few are left
-// it asks for more. Those whose score is too low count, too: what comes later is no better.
+// it asks for more. Those whose score is too low count, too: what comes later is no better. Where enough were left out
+// because their documents have enough hits, one further look finds hits of others.
 func (s *search) hits(ctx context.Context) ([]ranking.Hit, error) {
 	limit := max(firstLook, 5*s.q.Limit)
 	for look, before := 1, 0; ; look++ {
@@ -373,12 +382,13 @@ func (s *search) hits(ctx context.Context) ([]ranking.Hit, error) {
 			return nil, err
 		}
 		s.rarity = ranking.Rarity(lists)
-		hits, all, err := s.chosen(ctx, s.relevant(ranking.Rank(s.q.Mode, lists)))
+		hits, over, all, err := s.chosen(ctx, s.relevant(ranking.Rank(s.q.Mode, lists)))
 		if err != nil {
 			return nil, err
 		}
 		all = all || s.q.Floor && s.worth == before // what a further look finds is below the floor
-		if look == maxLooks || !s.stale && (all || len(hits) == s.q.Limit || !more || limit >= index.MaxLimit) {
+		all = all || len(hits) >= s.wanted || look > 1 && len(hits)+over >= s.q.Limit
+		if look == maxLooks || !s.stale && (all || !more || limit >= index.MaxLimit) {
 			return slices.DeleteFunc(hits, func(h ranking.Hit) bool { return h.Score < s.q.MinScore }), nil
 		}
 		if s.stale {
@@ -396,9 +406,11 @@ func (s *search) relevant(ranked []ranking.Hit) []ranking.Hit {
 	})
 }
 
-// chosen are the first of the hits that the question admits, up to its limit. all is true where the bound of pieces to
-// read left hits out.
-func (s *search) chosen(ctx context.Context, ranked []ranking.Hit) (hits []ranking.Hit, all bool, err error) {
+// chosen are the first of the hits that the question admits, up to its limit. over is how many were left out because
+// their documents have enough. all is true where the bound of pieces to read left hits out.
+func (s *search) chosen(
+	ctx context.Context, ranked []ranking.Hit,
+) (hits []ranking.Hit, over int, all bool, err error) {
 	most, of := mostPieces, map[string]int{}
 	if s.q.Distinct {
 		most = s.q.Limit + moreTexts
@@ -409,8 +421,9 @@ func (s *search) chosen(ctx context.Context, ranked []ranking.Hit) (hits []ranki
 		reads := len(s.phrases) > 0 || s.q.Distinct
 		switch {
 		case len(hits) == s.q.Limit:
-			return hits, false, nil
+			return hits, over, false, nil
 		case s.q.PerDocument > 0 && of[h.Document] == s.q.PerDocument:
+			over++
 			continue
 		case reads && !read && len(s.pieces) >= most:
 			all = true
@@ -418,7 +431,7 @@ func (s *search) chosen(ctx context.Context, ranked []ranking.Hit) (hits []ranki
 		case reads:
 			admitted, err := s.admits(ctx, h, &sketches)
 			if err != nil {
-				return nil, false, err
+				return nil, 0, false, err
 			}
 			if !admitted {
 				continue
@@ -427,7 +440,7 @@ func (s *search) chosen(ctx context.Context, ranked []ranking.Hit) (hits []ranki
 		of[h.Document]++
 		hits = append(hits, h)
 	}
-	return hits, all, nil
+	return hits, over, all, nil
 }
 
 // admits reads the text of a hit. It returns whether the text has the phrases of the query and, for distinct hits, is
