@@ -28,9 +28,12 @@ func main() {
 		if err != nil {
 			return nil, err
 		}
-		embeddings, lacking := registry.OpenEmbeddings(ctx, p.Settings, nil)
-		if lacking != nil {
-			p.Log.Error("an embedding model cannot be used", "error", lacking)
+		embeddings, err := registry.OpenEmbeddings(ctx, p.Settings, nil)
+		if err != nil {
+			return nil, err
+		}
+		if embeddings.Lacking != nil {
+			p.Log.Error("an embedding model cannot be used", "error", embeddings.Lacking)
 		}
 		b := &broker.Broker{
 			Toolkits: p.Toolkits,

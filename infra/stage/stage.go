@@ -1,5 +1,5 @@
 // Package stage defines what differs between deployments: a typed value per stage, validated before anything is
-// synthesized, by the very reader that the programs read their settings with. It imports that reader and the standard
+// synthesized, by the very readers that the programs read their settings with. It imports these and the standard
 // library.
 package stage
 
@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentplatform/internal/ai/provider/registry"
 	"agentplatform/internal/platform/setting"
 )
 
@@ -235,7 +236,11 @@ func (s Stage) validateSettings() error {
 			environ = append(environ, name+"="+s.Settings[name])
 		}
 	}
-	if _, err := setting.Read(environ); err != nil {
+	settings, err := setting.Read(environ)
+	if err == nil {
+		_, err = registry.ReadEmbeddings(settings)
+	}
+	if err != nil {
 		errs = append(errs, fmt.Errorf("stage %s: Settings: %w", s.Name, err))
 	}
 	for name, kind := range known { // whatever the stacks will set

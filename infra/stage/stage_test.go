@@ -92,6 +92,8 @@ func TestSettingsAreReadAsTheFunctionsWill(t *testing.T) {
 		"KNOWLEDGE_ALLOW_HOSTS must list": {"KNOWLEDGE_ALLOW_HOSTS": "host"},
 		"BEDROCK_GUARDRAIL must be":       {"BEDROCK_GUARDRAIL": "no-version"},
 		"BEDROCK_MODELS must list":        {"BEDROCK_MODELS": "amazon nova"},
+		"EMBEDDING_MODELS":                {"EMBEDDING_MODELS": "elsewhere/a"},
+		"EMBEDDING_OPTIONS names":         {"EMBEDDING_OPTIONS": `{"openai/typo": {"weight": 0.5}}`},
 	} {
 		s := draft(t, "dev")
 		s.Settings = settings

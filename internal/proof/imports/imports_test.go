@@ -138,7 +138,8 @@ var within = []struct{ room, only, reason string }{
 	{"internal/api/panel", "", "is files for browsers, which use the API as every client does"},
 	{"internal/proof/invariant", "internal/core/lifecycle internal/store/record internal/store/table",
 		"reads what is stored, and knows nobody who stores it"},
-	{"infra/stage", "internal/platform/setting", "is values alone, which the programs check by the same rules"},
+	{"infra/stage", "internal/ai/provider/registry internal/platform/setting",
+		"is values alone, which the programs check by the same rules"},
 	{"infra/iam", "", "knows calls and policies of AWS"},
 	{"infra/cloudwatch", "", "knows alarms and metrics"},
 	{"functions/agentplatform", "internal/wiring/boot internal/platform/logline " +

@@ -2,6 +2,7 @@ package boot
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"time"
 
@@ -23,7 +24,7 @@ func (l *Local) ingester(ctx context.Context, meter knowledgeMeter) (*ingest.Ing
 		return nil, err
 	}
 	embeddings, err := registry.OpenEmbeddings(ctx, s, nil)
-	if err != nil {
+	if err = errors.Join(err, embeddings.Lacking); err != nil {
 		return nil, err
 	}
 	if l.index, err = diskindex.Open(filepath.Join(s.DataDir, "index")); err != nil {

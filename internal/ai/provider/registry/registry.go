@@ -114,24 +114,44 @@ type Embeddings struct {
 	Names  []embedding.Name           // that the settings offer, the default first
 	// Options are those of the models of Names, by provider/name.
 	Options map[string]embedding.Options
+	Lacking error // joins what some of the models lack, such as a key; nil: nothing. The others are there
+}
+
+// ReadEmbeddings reads which embedding models the settings offer, and makes none. The error names EMBEDDING_MODELS or
+// EMBEDDING_OPTIONS, which cannot be used.
+func ReadEmbeddings(s setting.Settings) (Embeddings, error) {
+	var providers []string
+	for _, e := range all {
+		if e.embeddings != nil {
+			providers = append(providers, e.Name)
+		}
+	}
+	names, err := embedding.ParseNames(s.EmbeddingModels, providers)
+	if err != nil {
+		return Embeddings{}, fmt.Errorf("EMBEDDING_MODELS: %w", err)
+	}
+	options, err := embedding.ParseOptions(s.EmbeddingOptions, names)
+	if err != nil {
+		return Embeddings{}, fmt.Errorf("EMBEDDING_OPTIONS %w", err)
+	}
+	return Embeddings{Models: map[string]embedding.Model{}, Names: names, Options: options}, nil
 }
 
 // OpenEmbeddings makes the embedding models that the settings name, without calling any. keyed makes those of a
-// provider that has an API key; nil: they are made here, with the key of the settings. The error names EMBEDDING_MODELS
-// or EMBEDDING_OPTIONS and joins what is wrong with some of them: the others are there, and so is the built-in one.
+// provider that has an API key; nil: they are made here, with the key of the settings. The error is that of
+// [ReadEmbeddings].
 func OpenEmbeddings(
 	ctx context.Context, s setting.Settings, keyed func(provider string) embedding.Model,
 ) (Embeddings, error) {
-	made := Embeddings{Models: map[string]embedding.Model{}}
+	made, err := ReadEmbeddings(s)
+	if err != nil {
+		return made, err
+	}
 	client := providerhttp.Client()
 	of := map[string]entry{}
-	var providers []string
 	for _, e := range all {
-		if e.embeddings == nil {
-			continue
-		}
-		of[e.Name], providers = e, append(providers, e.Name)
-		if len(e.Settings) == 0 {
+		of[e.Name] = e
+		if e.embeddings != nil && len(e.Settings) == 0 {
 			builtin, err := e.embeddings.embedding(ctx, s, client)
 			if err != nil {
 				return made, err
@@ -139,16 +159,8 @@ func OpenEmbeddings(
 			made.Models[e.Name] = builtin
 		}
 	}
-	names, err := embedding.ParseNames(s.EmbeddingModels, providers)
-	if err != nil {
-		return made, fmt.Errorf("EMBEDDING_MODELS: %w", err)
-	}
-	if made.Options, err = embedding.ParseOptions(s.EmbeddingOptions, names); err != nil {
-		return made, fmt.Errorf("EMBEDDING_OPTIONS %w", err)
-	}
-	made.Names = names
 	var wrong []error
-	for _, n := range names {
+	for _, n := range made.Names {
 		if made.Models[n.Provider] != nil {
 			continue
 		}
@@ -163,7 +175,8 @@ func OpenEmbeddings(
 			made.Models[n.Provider] = model
 		}
 	}
-	return made, errors.Join(wrong...)
+	made.Lacking = errors.Join(wrong...)
+	return made, nil
 }
 
 // open makes the embedding models of a provider; nil: the settings do not add the provider.

@@ -30,9 +30,12 @@ func New(
 	if err != nil {
 		return nil, err
 	}
-	embeddings, lacking := registry.OpenEmbeddings(ctx, p.Settings, keyed)
-	if lacking != nil {
-		p.Log.Error("an embedding model cannot be used", "error", lacking)
+	embeddings, err := registry.OpenEmbeddings(ctx, p.Settings, keyed)
+	if err != nil {
+		return nil, err
+	}
+	if embeddings.Lacking != nil {
+		p.Log.Error("an embedding model cannot be used", "error", embeddings.Lacking)
 	}
 	k.Models = knowledge.NewModels(embeddings.Models, embeddings.Names, embeddings.Options)
 	return k, nil
