@@ -17,7 +17,7 @@ const dirty = ".dirty"
 const patience = 5
 
 // Tidy overwrites removed words: it rewrites the files of marked collections without them. It is called at regular
-// intervals; the words of a removal are gone after [patience] further calls, also when nothing else is written. The
+// intervals; the call after [patience] others takes the words of a removal away, also when nothing else is written. The
 // error joins those of the collections that failed, which stay marked.
 func (x *Index) Tidy(ctx context.Context) error {
 	x.tidying.Lock()
@@ -31,6 +31,9 @@ func (x *Index) Tidy(ctx context.Context) error {
 		name, failed := os.ReadFile(mark)
 		if failed == nil {
 			failed = x.change(ctx, string(name), (*collection).tidy)
+		}
+		if failed == nil {
+			delete(seen, mark)
 		}
 		err = errors.Join(err, failed)
 	}

@@ -86,6 +86,28 @@ func TestDeletedWordsLeaveTheFiles(t *testing.T) {
 	})
 }
 
+// Removals that go on have one rewrite in six calls, also after the first.
+func TestRemovalsThatGoOnHaveFewRewrites(t *testing.T) {
+	dir := t.TempDir()
+	x := open(t, dir)
+	put(t, x, "marlin")
+	file := collectionFile(t, dir)
+	former, err := os.Stat(file)
+	require.NoError(t, err)
+	var rewrites []int
+	for call := range 24 {
+		put(t, x, "cod")
+		require.NoError(t, x.Remove(t.Context(), version("cod")))
+		require.NoError(t, x.Tidy(t.Context()))
+		now, err := os.Stat(file)
+		require.NoError(t, err)
+		if !os.SameFile(former, now) {
+			rewrites, former = append(rewrites, call), now
+		}
+	}
+	assert.Equal(t, []int{5, 11, 17, 23}, rewrites)
+}
+
 // A process that is killed after a removal leaves the mark, by which the next one overwrites the words, a minute after
 // its start.
 func TestDeletedWordsLeaveTheFilesAfterAKill(t *testing.T) {
