@@ -61,7 +61,7 @@ type Hit struct {
 	// The parts of hybrid scores: what the chunk has in the other modes.
 	Keyword  float64
 	Semantic float64
-	Whole    bool // the chunk has every word of the query that any chunk has
+	Whole    bool // the chunk has every word of the query that any chunk has, and these are half of it or more
 }
 
 // Rank orders candidates by their scores, best first; a candidate with nothing of what is asked is no hit.
@@ -122,7 +122,7 @@ const half = 8
 // score gives each candidate of the lists its parts.
 func score(lists []List) []candidate {
 	all := together(lists)
-	corpus := all.BM25()
+	corpus, known := all.BM25(), unknownWords(lists) <= 0.5
 	var found []candidate
 	for i, l := range lists {
 		for _, c := range l.Candidates {
@@ -132,7 +132,7 @@ func score(lists []List) []candidate {
 			}
 			hit := Hit{
 				Version: c.Version, Index: c.Index, Keyword: words / (words + half),
-				Whole: hasAll(c.Weights, all.Frequencies),
+				Whole: known && hasAll(c.Weights, all.Frequencies),
 			}
 			if l.Trust.Weight > 0 && c.Cosine > 0 {
 				hit.Semantic = min(c.Cosine, 1)

@@ -155,6 +155,22 @@ func TestAChunkIsWholeThatHasAllThatIsThere(t *testing.T) {
 	}
 }
 
+// A chunk that has the only word that is there does not answer a question of many others.
+func TestAChunkIsNotWholeWhereMostWordsAreUnknown(t *testing.T) {
+	for frequencies, whole := range map[[4]int]bool{
+		{9, 0, 0, 0}: false, {9, 0, 0, 9}: true, {9, 9, 0, 9}: true,
+	} {
+		l := list(0)
+		l.Statistics.Frequencies = frequencies[:]
+		l.Candidates = []index.Candidate{{Weights: frequencies[:], Length: 10}}
+		assert.Equal(t, whole, score([]List{l})[0].Whole, frequencies)
+	}
+	l := list(0)
+	l.Statistics.Frequencies = []int{9}
+	l.Candidates = []index.Candidate{{Weights: []int{1}, Length: 10}}
+	assert.True(t, score([]List{l})[0].Whole, "a query of one word")
+}
+
 // lists draws lists of an index whose scores often tie.
 func lists() *rapid.Generator[[]List] {
 	return rapid.Custom(func(t *rapid.T) []List {

@@ -60,7 +60,7 @@ type agentBody struct {
 		Always *bool   `json:"always,omitempty" doc:"the last two messages of the user are searched for before the first model call; else the model decides, by a tool"`
 
 		MaxPerDocument *int     `json:"max_per_document,omitempty" minimum:"1" maximum:"20" doc:"passages of one document in a search; 3, unless told"`
-		MinScore       *float64 `json:"min_score,omitempty" nullable:"true" minimum:"0" maximum:"1" doc:"the least score of a passage, as POST /search has it; null: a keyword score of 0.02, a cosine of 0.15, or every word of the query that any passage has"`
+		MinScore       *float64 `json:"min_score,omitempty" nullable:"true" minimum:"0" maximum:"1" doc:"the least score of a passage, as POST /search has it; null: a keyword score of 0.02, a cosine of 0.15, or every word of the query that any passage has, if these are half of its words"`
 	} `json:"knowledge,omitempty" doc:"how the knowledge bases are searched"`
 	Approval *struct {
 		Mode  *string   `json:"mode,omitempty" enum:"never,always,tools"`
