@@ -91,9 +91,16 @@ func TestAModelOfNoWeightCountsNothingBesideWords(t *testing.T) {
 		assert.Len(t, hits, 3)
 		w.offer(`{"paid/m": {"weight": 0}}`)
 		_, byWords := w.search(ranking.Keyword, "marlin")
-		_, hits = w.search(ranking.Hybrid, "marlin")
+		queries, hits := w.search(ranking.Hybrid, "marlin")
+		assert.Empty(t, queries, "nobody pays for a vector that counts nothing")
 		assert.Equal(t, order(byWords), order(hits))
 		assert.Len(t, hits, 2)
+		w.model.fail = func() error { return embedding.Fail(embedding.Retryable, "it is away") }
+		found, err := w.knowledge.Search(w.Context(), w.admin,
+			knowledge.Question{Query: "marlin", Mode: ranking.Hybrid, Limit: 50})
+		require.NoError(t, err)
+		assert.Empty(t, found.Degraded, "nothing is missing")
+		w.model.fail = nil
 		_, hits = w.search(ranking.Semantic, "marlin")
 		assert.Len(t, hits, 3)
 	})

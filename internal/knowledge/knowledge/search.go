@@ -260,7 +260,8 @@ type search struct {
 type ask struct {
 	model       catalog.EmbeddingModel
 	collections []string
-	chunks      int // of them, where it was counted
+	chunks      int           // of them, where it was counted
+	trust       ranking.Trust // zero: the vector would count nothing, so there is none
 	vector      []float32
 	tokens      int64
 }
@@ -298,14 +299,17 @@ func (s *search) prepare(ctx context.Context, found *Found) error {
 	if s.q.Mode == ranking.Keyword {
 		return nil
 	}
+	for _, a := range s.asks {
+		a.trust = s.trusted(a.model)
+	}
 	if err := s.mayAsk(ctx); err != nil {
 		return err
 	}
 	s.vectors(ctx)
 	for _, a := range s.asks {
 		found.Paid = found.Paid.With(record.Embedded{Model: a.model.FullName(), Tokens: a.tokens})
-		if a.vector == nil {
-			found.Degraded = append(found.Degraded, a.model)
+		if a.vector == nil && a.trust != (ranking.Trust{}) {
+			found.Degraded, a.trust = append(found.Degraded, a.model), ranking.Trust{}
 		}
 	}
 	if s.q.Mode == ranking.Semantic && len(found.Degraded) == len(s.asks) {
@@ -317,19 +321,25 @@ func (s *search) prepare(ctx context.Context, found *Found) error {
 
 // mayAsk says whether the asker's budgets let the models be asked.
 func (s *search) mayAsk(ctx context.Context) error {
-	paid := slices.IndexFunc(s.asks, func(a *ask) bool { return a.model.Provider != embedding.Builtin })
+	paid := slices.IndexFunc(s.asks, func(a *ask) bool {
+		return a.model.Provider != embedding.Builtin && a.trust != ranking.Trust{}
+	})
 	if paid < 0 || !s.q.OwnBudgets {
 		return nil
 	}
 	return s.MayEmbed(ctx, s.asks[paid].model, s.p.Organization, s.p.User)
 }
 
-// vectors asks each model for the query's vector, at the same time; those that do not answer in time have none.
+// vectors asks each model whose vectors count for that of the query, at the same time. Those that do not answer in time
+// have none.
 func (s *search) vectors(ctx context.Context) {
 	ctx, cancel := s.Host.WithTimeout(ctx, embedTime)
 	defer cancel()
 	waits := make([]func(), 0, len(s.asks))
 	for _, a := range s.asks {
+		if a.trust == (ranking.Trust{}) {
+			continue
+		}
 		waits = append(waits, s.Host.Go(func() {
 			reply, err := s.Models.Embed(ctx, a.model, embedding.ForQuery, []string{s.q.Query})
 			a.tokens = reply.Tokens
@@ -470,12 +480,11 @@ func (s *search) admits(ctx context.Context, h ranking.Hit, better *[]sketch) (b
 // lists has what the index says of each query, without what is not to be shown. more says that the index may have more.
 func (s *search) lists(ctx context.Context, limit int) (lists []ranking.List, more bool, err error) {
 	for _, a := range s.asks {
-		vector, trust := s.trusted(a)
-		if vector == nil && len(s.terms) == 0 {
+		if a.vector == nil && len(s.terms) == 0 {
 			continue
 		}
 		result, err := s.Index.Query(ctx, index.Query{
-			Collections: a.collections, Documents: s.q.Filter.DocumentIDs, Terms: s.terms, Vector: vector,
+			Collections: a.collections, Documents: s.q.Filter.DocumentIDs, Terms: s.terms, Vector: a.vector,
 			Limit: limit, Chunks: a.chunks,
 		})
 		if err != nil {
@@ -483,29 +492,27 @@ func (s *search) lists(ctx context.Context, limit int) (lists []ranking.List, mo
 		}
 		more = more || result.More
 		if s.q.Floor {
-			s.worth += len(s.relevant(ranking.Rank(s.q.Mode, []ranking.List{{Result: result, Trust: trust}})))
+			s.worth += len(s.relevant(ranking.Rank(s.q.Mode, []ranking.List{{Result: result, Trust: a.trust}})))
 		}
 		if result.Candidates, err = s.visible(ctx, result.Candidates); err != nil {
 			return nil, false, err
 		}
-		lists = append(lists, ranking.List{Result: result, Foreign: s.foreign(), Trust: trust})
+		lists = append(lists, ranking.List{Result: result, Foreign: s.foreign(), Trust: a.trust})
 	}
 	return lists, more, nil
 }
 
-// trusted is the vector that the index is asked for, and how far its ranks count. Beside words, a lexical model counts
-// nothing in a script without spaces, of which it knows nothing. Without words, every model counts.
-func (s *search) trusted(a *ask) ([]float32, ranking.Trust) {
-	trust := s.Models.trust(a.model)
-	beside := s.q.Mode == ranking.Hybrid && len(s.terms) > 0
-	if a.vector == nil || beside && trust.Weight == 0 ||
-		beside && trust == ranking.Lexical && words.MostlyUnspaced(s.q.Query) {
-		return nil, ranking.Trust{}
+// trusted says how far ranks by a model's vectors count. Beside words, a lexical model counts nothing in a script
+// without spaces, of which it knows nothing. Without words, every model counts.
+func (s *search) trusted(model catalog.EmbeddingModel) ranking.Trust {
+	trust := s.Models.trust(model)
+	switch beside := s.q.Mode == ranking.Hybrid && len(s.terms) > 0; {
+	case beside && trust == ranking.Lexical && words.MostlyUnspaced(s.q.Query):
+		return ranking.Trust{}
+	case !beside && trust.Weight == 0:
+		return ranking.Full
 	}
-	if trust.Weight == 0 {
-		trust = ranking.Full
-	}
-	return a.vector, trust
+	return trust
 }
 
 // foreign are the documents that were seen in another language than the query's.
