@@ -1,6 +1,8 @@
 package diskindex
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -17,19 +19,19 @@ const (
 )
 
 // compact rewrites the file without dead chunks, if these are more than half of it.
-func (c *collection) compact() error {
+func (c *collection) compact(ctx context.Context) error {
 	if c.state == nil {
 		return nil
 	}
 	if n := len(c.state.at) - c.state.live; n < minDead || n <= c.state.live {
 		return nil
 	}
-	return c.renew()
+	return c.renew(ctx)
 }
 
 // renew rewrites the file without dead chunks. Queries go on meanwhile.
-func (c *collection) renew() error {
-	s, err := c.state.rewrite(c.path+unfinished, c.name)
+func (c *collection) renew(ctx context.Context) error {
+	s, err := c.state.rewrite(ctx, c.path+unfinished, c.name)
 	if err != nil {
 		return err
 	}
@@ -45,7 +47,7 @@ func (c *collection) renew() error {
 	return nil
 }
 
-func (s *state) rewrite(path, name string) (*state, error) {
+func (s *state) rewrite(ctx context.Context, path, name string) (*state, error) {
 	out, err := create(path, name, s.dimensions)
 	if err != nil {
 		return nil, err
@@ -56,7 +58,7 @@ func (s *state) rewrite(path, name string) (*state, error) {
 			continue
 		}
 		if err = s.copy(uint32(slot), out, b); err == nil && b.puts == compactAtOnce {
-			err = out.add(b)
+			err = cmp.Or(ctx.Err(), out.add(b))
 			b = &batch{}
 		}
 		if err != nil {

@@ -127,6 +127,6 @@ func (x *Index) change(ctx context.Context, name string, do func(*collection) er
 		return err
 	}
 	err := do(c)
-	_ = c.compact() // what is dead stays until the next change, should this fail
+	_ = c.compact(ctx) // what is dead stays until the next change, should this fail
 	return err
 }

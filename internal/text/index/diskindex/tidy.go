@@ -30,7 +30,7 @@ func (x *Index) Tidy(ctx context.Context) error {
 		}
 		name, failed := os.ReadFile(mark)
 		if failed == nil {
-			failed = x.change(ctx, string(name), (*collection).tidy)
+			failed = x.change(ctx, string(name), func(c *collection) error { return c.tidy(ctx) })
 		}
 		if failed == nil {
 			delete(seen, mark)
@@ -62,12 +62,12 @@ func (c *collection) mark() error {
 }
 
 // tidy rewrites the file if it has dead chunks. The mark goes when the former file cannot come back.
-func (c *collection) tidy() error {
+func (c *collection) tidy(ctx context.Context) error {
 	if err := c.load(); err != nil {
 		return err
 	}
 	if s := c.state; s != nil && len(s.at) > s.live {
-		if err := c.renew(); err != nil {
+		if err := c.renew(ctx); err != nil {
 			return err
 		}
 	}

@@ -108,6 +108,43 @@ func TestRemovalsThatGoOnHaveFewRewrites(t *testing.T) {
 	assert.Equal(t, []int{5, 11, 17, 23}, rewrites)
 }
 
+// ending is a context that ends when it was looked at so often.
+type ending struct {
+	context.Context
+
+	looks int
+}
+
+func (e *ending) Err() error {
+	if e.looks--; e.looks < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A stop does not wait for the rewrite of a large file: the next process makes it.
+func TestARewriteEndsWithItsContext(t *testing.T) {
+	dir := t.TempDir()
+	x := open(t, dir)
+	put(t, x, "swordfish")
+	var chunks []index.Chunk
+	for n := range 600 {
+		chunks = append(chunks, two(n, "marlin"))
+	}
+	require.NoError(t, x.Put(t.Context(), version("many"), 2, chunks))
+	require.NoError(t, x.Remove(t.Context(), version("swordfish")))
+	for range 5 {
+		require.NoError(t, x.Tidy(t.Context()))
+	}
+	require.ErrorIs(t, x.Tidy(&ending{t.Context(), 2}), context.Canceled)
+	file := collectionFile(t, dir)
+	assert.NoFileExists(t, file+".tmp")
+	assert.True(t, has(t, dir, "swordfish"))
+	require.NoError(t, x.Tidy(t.Context()))
+	assert.False(t, has(t, dir, "swordfish"))
+	assert.Equal(t, map[string]int{"many": 600}, documents(t, x, "marlin"))
+}
+
 // A process that is killed after a removal leaves the mark, by which the next one overwrites the words, a minute after
 // its start.
 func TestDeletedWordsLeaveTheFilesAfterAKill(t *testing.T) {
