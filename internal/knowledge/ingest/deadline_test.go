@@ -2,6 +2,7 @@ package ingest_test
 
 import (
 	"context"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,9 @@ import (
 	"agentplatform/internal/core/docstate"
 	"agentplatform/internal/knowledge/knowledge"
 	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 	"agentplatform/internal/text/document"
 	"agentplatform/internal/text/extract"
 )
@@ -38,6 +42,54 @@ func TestACallInFlightEndsAtTheDeadline(t *testing.T) {
 		require.NoError(t, err)
 		w.ingest(id)
 		assert.Equal(t, docstate.Ready, w.read(id).Ingestion.Status, "another ingestion has its own time")
+	})
+}
+
+// prompt is a table that reads and commits nothing for a context that has ended.
+type prompt struct{ table.Table }
+
+func (p prompt) Commit(ctx context.Context, token string, ops ...table.Op) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return p.Table.Commit(ctx, token, ops...)
+}
+
+func (p prompt) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return p.Table.Get(ctx, keys...)
+}
+
+// before are blobs that are put after something else.
+type before struct {
+	blob.Store
+
+	do func()
+}
+
+func (b before) Put(ctx context.Context, key string, r io.Reader, limit int64) (int64, error) {
+	b.do()
+	return b.Store.Put(ctx, key, r, limit)
+}
+
+// The deadline passes while the vectors of a call are stored. What the call used is charged all the same, once.
+func TestACallBeforeTheDeadlineIsCharged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.budgets(1000)
+		w.knowledge.Store = record.New(prompt{w.table}, before{w.blobs, func() {
+			if len(w.model.asked) > 0 {
+				time.Sleep(w.ingester.Deadline + time.Second)
+			}
+		}}, w.host)
+		id := w.add(w.baseOf("paid"), "The word is swordfish.")
+		w.ingest(id)
+		_, tokens := w.charged()
+		assert.Equal(t, int64(tokensOfText), tokens)
+		require.NotNil(t, w.read(id).Ingestion.Failure)
+		assert.Equal(t, docstate.PastDeadline, w.read(id).Ingestion.Failure.Code)
 	})
 }
 

@@ -304,7 +304,8 @@ func (w *work) step(
 	return err
 }
 
-// stages does the stages that are left. It returns nil when the ingestion has ended.
+// stages does the stages that are left. It returns nil when the ingestion has ended or was given
+// back.
 func (w *work) stages(ctx context.Context) error {
 	if err := w.aim(ctx); err != nil {
 		return err

@@ -255,8 +255,9 @@ func (w *work) passed() bool {
 }
 
 // pay makes a step, which charges what the last embeddings used. They are left to a later commit if it was surely not
-// made: then the error is errLost or a problem.
+// made: then the error is errLost or a problem. The step is made also where the work has just run out of time.
 func (w *work) pay(ctx context.Context, event docstate.Event) error {
+	ctx = context.WithoutCancel(ctx)
 	err := w.step(ctx, event, w.charged(ctx))
 	if _, nothingDone := problem.As(err); !nothingDone && !errors.Is(err, errLost) {
 		w.unpaid = 0
