@@ -10,7 +10,8 @@
 // most people have; as a base for each of its languages; and in one base with all the others.
 //
 // Where a query has answers, as they stand in a document, the table has how often the quotes of the first six passages
-// hold one, as citations quote them. The command fails where hybrid search has less than three quarters of them.
+// hold one, as citations quote them. Unlike those of a run, these passages may all be of one document, near-duplicates
+// or below the floor. The command fails where hybrid search has less than three quarters of them.
 //
 // Everything is searched by our analysis, chunking and ranking: each document as one chunk, and in chunks of the
 // default size, where a document is worth what its best chunk is; without an index, exactly, and the chunks also by

@@ -5,15 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	"agentplatform/internal/store/citation"
 	"agentplatform/internal/text/index"
 	"agentplatform/internal/text/ranking"
 )
 
-// An agent quotes so many passages by default, and of each so many characters.
-const (
-	passages = 6
-	quote    = 300
-)
+// passages are as many as an agent receives by default.
+const passages = 6
 
 // answered counts the queries whose answers are known, and those of them whose first quotes hold one, as citations
 // quote passages.
@@ -34,7 +32,7 @@ func (s *search) answered(
 		if slices.ContainsFunc(hits[:min(passages, len(hits))], func(h ranking.Hit) bool {
 			text := s.texts[h.Index]
 			at := ranking.Quote(text, q.Text, ranking.Matches(text, terms, s.spoken[h.Document]),
-				ranking.Rarity(lists), quote)
+				ranking.Rarity(lists), citation.MaxQuoted)
 			quoted := string([]rune(text)[at[0]:at[1]])
 			return slices.ContainsFunc(q.Answers, func(answer string) bool { return strings.Contains(quoted, answer) })
 		}) {

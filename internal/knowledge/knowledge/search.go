@@ -19,6 +19,7 @@ import (
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/store/citation"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/text/document"
 	"agentplatform/internal/text/index"
@@ -52,7 +53,6 @@ const (
 	maxQuery  = 4000
 	maxAsked  = 20 // bases that a question names
 	maxLimit  = 50
-	MaxQuote  = 300 // characters
 	embedTime = 2 * time.Second
 	firstLook = 50 // candidates asked for at first, at least
 	maxLooks  = 5
@@ -74,7 +74,7 @@ type Hit struct {
 	Keyword    float64
 	Semantic   float64
 	Highlights [][2]int // characters of the chunk's text
-	Quote      [2]int   // of these, the best MaxQuote for the query
+	Quote      [2]int   // of these, the best for a citation of the query
 }
 
 // Found is the answer to a question.
@@ -577,7 +577,7 @@ func (s *search) shown(ctx context.Context, ranked []ranking.Hit) ([]Hit, error)
 		hits = append(hits, Hit{
 			Document: *d, Chunk: c, Score: r.Score, Keyword: r.Keyword, Semantic: r.Semantic,
 			Highlights: ranking.Highlights(matches),
-			Quote:      ranking.Quote(c.Text, s.q.Query, matches, s.rarity, MaxQuote),
+			Quote:      ranking.Quote(c.Text, s.q.Query, matches, s.rarity, citation.MaxQuoted),
 		})
 	}
 	return hits, nil
