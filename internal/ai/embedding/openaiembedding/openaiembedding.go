@@ -2,8 +2,8 @@
 // itself, Ollama, vLLM, llama.cpp's server, LiteLLM.
 //
 // The API has no member for a text's purpose. The caller adds the prefix by which a model tells queries from passages
-// ([embedding.Options]). Retries are the caller's. The package must not know documents or indexes. It imports its port and
-// providerhttp.
+// ([embedding.Options]). Retries are the caller's. The package must not know documents or indexes. It imports its port
+// and providerhttp.
 package openaiembedding
 
 import (

@@ -1,9 +1,9 @@
 // Package diskindex is the index port over files in one folder, for local use.
 //
 // Each collection has one file, to which changes are appended, and which is written anew when more than half of it is
-// dead. A file with a mark has words of removed chunks; [Index.Tidy] overwrites them. A change is
-// appended, synced and shown to queries before its call returns. Changes of a collection take turns. What a kill leaves
-// half written at the end of a file is cut off when the file is read again.
+// dead. A file with a mark has words of removed chunks; [Index.Tidy] overwrites them. A change is appended, synced and
+// shown to queries before its call returns. Changes of a collection take turns. What a kill leaves half written at the
+// end of a file is cut off when the file is read again.
 //
 // A collection that is asked for is read once; memory then has its words (as lists of chunks), and one bit for each
 // dimension of its vectors. Those used longest ago are forgotten when there are too many. All of a collection's words
