@@ -37,3 +37,16 @@ func TestTheBuiltinModelIsTrustedLess(t *testing.T) {
 		assert.Equal(t, c.trust, s.trusted(catalog.EmbeddingModel{Provider: c.provider}), "%+v", c)
 	}
 }
+
+// A hit needs one of the floor's scores, or the words of the query that are there.
+func TestTheFloorNeedsOneOfThreeThings(t *testing.T) {
+	for hit, above := range map[ranking.Hit]bool{
+		{Keyword: 0.02}: true, {Keyword: 0.019}: false, {Semantic: 0.15}: true, {Semantic: 0.149}: false,
+		{Keyword: 0.019, Semantic: 0.149, Score: 1}: false, {Whole: true}: true,
+	} {
+		for _, floor := range []bool{true, false} {
+			s := &search{q: Question{Floor: floor}}
+			assert.Equal(t, above || !floor, len(s.relevant([]ranking.Hit{hit})) == 1, "%+v", hit)
+		}
+	}
+}
