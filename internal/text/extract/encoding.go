@@ -72,6 +72,7 @@ func isEscaped(data []byte) bool {
 func (in input) text(b *builder) (string, error) {
 	text, err := toUTF8(in.data, in.charset, false)
 	if err == nil && utf8.RuneCountInString(text) > 2*b.most.characters {
+		b.full = true
 		err = b.tooLong()
 	}
 	return text, err

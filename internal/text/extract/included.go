@@ -13,10 +13,9 @@ func (in input) within(data []byte, is format) input {
 	return in
 }
 
-// include reads a file that is part of another under a heading, with the room that is left. One that cannot be read is
-// a line with its reason. It sets no title, language or pages of the whole. cut: there was more.
+// include reads a file that is part of another under a heading. One that cannot be read is a line with its reason, one
+// that is too long is read as far as it goes, which makes cut true. It sets no title, language or pages of the whole.
 func (b *builder) include(heading string, in input, most limits) (cut bool, err error) {
-	most.characters = max(0, b.most.characters*9/10-b.characters)
 	inner := builder{most: most}
 	err = Fault{TooLarge, "it is nested too deeply"}
 	if in.depth <= maxNested {
@@ -26,10 +25,10 @@ func (b *builder) include(heading string, in input, most limits) (cut bool, err 
 		return false, err
 	}
 	text, cut := inner.finish()
-	if err == nil && len(text.Blocks) == 0 {
+	if err == nil && !cut && len(text.Blocks) == 0 {
 		err = Fault{Empty, "the " + string(in.format) + " has no text"}
 	}
-	if err != nil {
+	if err != nil && !cut {
 		b.block(document.Paragraph, 0, heading+": "+faultOf(err).Reason)
 		return false, nil
 	}

@@ -95,6 +95,31 @@ func TestMailsOfAMailboxAreRead(t *testing.T) {
 	}
 }
 
+// A mailbox of more characters than a document may have loses no e-mail in silence.
+func TestMailboxOverTheLimitIsRefused(t *testing.T) {
+	const one = "From ada@example.com Mon Mar  2 10:00:00 2026\nSubject: first\n\n"
+	words := func(n int) string { return strings.Repeat("some words", n) + "\n\n" }
+	for name, c := range map[string]struct {
+		data string
+		cut  bool
+	}{
+		"all fits":              {one + words(90) + one + words(1), false},
+		"the last has half":     {one + words(50) + one + words(60), true},
+		"the last has no room":  {one + words(50) + one + words(200), true},
+		"most have no room":     {strings.Repeat(one+words(40), 9), true},
+		"the first is too long": {one + words(500), true},
+	} {
+		b := builder{most: forMessages}
+		b.most.characters = 1000
+		in := input{data: []byte(c.data), format: mailbox, readers: readers}
+		require.NoError(t, readMailbox(in, &b), name)
+		text, cut := b.finish()
+		assert.Equal(t, c.cut, cut, name)
+		assert.True(t, strings.HasPrefix(text.Body, "E-mail: first\nSubject: first"), text.Body)
+		assert.NotContains(t, text.Body, "the document has more than", name)
+	}
+}
+
 // A file that has lost its end is read as far as it goes, or is a Fault.
 func TestFilesWithoutTheirEndAreRead(t *testing.T) {
 	docx, err := os.ReadFile("testdata/terms.docx")

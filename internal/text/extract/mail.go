@@ -98,13 +98,14 @@ func (r *mailReader) attachments() error {
 		in := r.in.within(a.data, a.file.recognize(a.data))
 		in.charset = a.file.charset()
 		most := r.b.most
+		most.characters = max(0, most.characters*9/10-r.b.characters)
 		most.unpacked /= int64(len(r.attached))
 		cut, err := r.b.include("Attachment: "+a.name, in, most)
 		if err != nil {
 			return err
 		}
 		if cut {
-			r.b.block(document.Paragraph, 0, "Attachment: "+a.name+": the rest is too long")
+			r.b.block(document.Paragraph, 0, "Attachment: "+a.name+": it is too long to be read whole")
 		}
 	}
 	return nil

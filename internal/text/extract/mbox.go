@@ -13,7 +13,9 @@ func readMailbox(in input, b *builder) error {
 		var one []byte
 		one, rest = firstMail(rest)
 		one = bytes.ReplaceAll(one, []byte("\n>From "), []byte("\nFrom "))
-		cut, err := b.include("E-mail", in.within(one, mail), b.most)
+		most := b.most
+		most.characters -= b.characters
+		cut, err := b.include("E-mail", in.within(one, mail), most)
 		if err != nil {
 			return err
 		}
