@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"agentplatform/internal/text/document"
@@ -12,8 +13,8 @@ import (
 // shortElement is the size in bytes up to which the text of an element is a line beside those of other elements.
 const shortElement = 200
 
-// readXML reads the texts of elements. An element within a text is part of it. XHTML is read as a page, and a text that
-// is not XML as plain text.
+// readXML reads elements with their names, attributes and texts. An element within a text is part of it. XHTML is read
+// as a page; what is not XML, or has no text, as plain text.
 func readXML(in input, b *builder) error {
 	text, err := in.text(b)
 	if err != nil {
@@ -38,6 +39,9 @@ func readXML(in input, b *builder) error {
 		}
 	}
 	b.end()
+	if len(b.text.Blocks) == 0 {
+		return readPlain(in, b)
+	}
 	return nil
 }
 
@@ -81,15 +85,32 @@ type xmlReader struct {
 }
 
 type xmlElement struct {
-	name   string
-	within bool // a text
+	name       string
+	attributes string // those that are not written yet
+	within     bool   // a text
 }
 
 func (r *xmlReader) start(e xml.StartElement) {
+	within := strings.TrimSpace(r.run.String()) != ""
 	if len(r.open) == 0 {
 		r.b.language(attribute(e, "lang"))
+	} else if of := &r.open[len(r.open)-1]; of.attributes != "" && !within {
+		r.line(of.name+of.attributes, "")
+		of.attributes = ""
 	}
-	r.open = append(r.open, xmlElement{e.Name.Local, strings.TrimSpace(r.run.String()) != ""})
+	r.open = append(r.open, xmlElement{e.Name.Local, attributesOf(e), within})
+}
+
+// attributesOf writes the attributes that say something of the content.
+func attributesOf(e xml.StartElement) string {
+	var all strings.Builder
+	for _, a := range e.Attr {
+		value := oneLine(a.Value)
+		if value != "" && a.Name.Local != "xmlns" && !slices.Contains([]string{"xmlns", "xml", "xsi"}, a.Name.Space) {
+			all.WriteString(" " + a.Name.Local + `="` + value + `"`)
+		}
+	}
+	return all.String()
 }
 
 func (r *xmlReader) text(s []byte) {
@@ -97,7 +118,7 @@ func (r *xmlReader) text(s []byte) {
 		return
 	}
 	if r.run.Len() > utf8Most*r.b.most.characters {
-		r.end("")
+		r.end(xmlElement{})
 	}
 	r.run.Write(s)
 }
@@ -108,12 +129,12 @@ func (r *xmlReader) ended() {
 	}
 	e := r.open[len(r.open)-1]
 	if r.open = r.open[:len(r.open)-1]; !e.within {
-		r.end(e.name)
+		r.end(e)
 	}
 }
 
-// end writes the text of an element. One without any is around others, which stand together.
-func (r *xmlReader) end(name string) {
+// end writes an element. One without any text or attributes is around others, which stand together.
+func (r *xmlReader) end(e xmlElement) {
 	raw := r.run.String()
 	r.run.Reset()
 	if strings.Contains(raw, "</") { // a feed has pages in its texts
@@ -121,17 +142,31 @@ func (r *xmlReader) end(name string) {
 		return
 	}
 	s := oneLine(raw)
-	if name == "title" {
+	if e.name == "title" {
 		r.b.title(s)
 	}
-	if s == "" || len(r.b.part) > longParagraph || r.deep != len(r.open) {
+	if s == "" && e.attributes == "" {
+		r.b.end()
+		return
+	}
+	r.line(e.name+e.attributes, s)
+}
+
+// line writes the name and attributes of an element, and a text. A long one is a paragraph, without a mere name.
+func (r *xmlReader) line(name, s string) {
+	if len(r.b.part) > longParagraph || r.deep != len(r.open) {
 		r.b.end()
 	}
 	r.deep = len(r.open)
 	switch {
-	case len(s) > shortElement:
-		r.b.block(document.Paragraph, 0, s)
-	case s != "":
-		r.b.add(s + "\n")
+	case s == "":
+		s = name
+	case len(s) <= shortElement || strings.Contains(name, " "):
+		s = name + ": " + s
 	}
+	if len(s) > shortElement {
+		r.b.block(document.Paragraph, 0, s)
+		return
+	}
+	r.b.add(s + "\n")
 }

@@ -14,11 +14,16 @@ func TestTextOfXMLCaptionsAndNotebooksIsRead(t *testing.T) {
 		"XML": {file: "a.xml", data: `<?xml version="1.0"?><!-- no --><list xml:lang="de"><title>Goods</title>
 			<item id="7"><name>Pen &amp; ink</name><price>5</price></item><item><name>Book</name></item>
 			<p>` + long + `</p><p>An <b>inner</b> word</p></list>`, title: "Goods", language: "de",
-			want: `p "Goods"
-p "Pen & ink\n5"
-p "Book"
+			want: `p "title: Goods"
+p "item id=\"7\"\nname: Pen & ink\nprice: 5"
+p "name: Book"
 p "` + strings.TrimSpace(long) + `"
-p "An inner word"`},
+p "p: An inner word"`},
+		"XML of attributes": {file: "a.xml", data: `<c xmlns="u" xmlns:x="v" xsi:schemaLocation="w"><add key="Timeout" ` +
+			`value="30"/><url loc="https://example.com/a" x:p=" "/><t d="e">5</t><t d="` + long + `">6</t></c>`,
+			want: `p "add key=\"Timeout\" value=\"30\"\nurl loc=\"https://example.com/a\"\nt d=\"e\": 5"` + "\n" +
+				`p "t d=\"` + strings.TrimSpace(long) + `\": 6"`},
+		"empty XML":  {file: "a.xml", data: "<a><b/></a>", want: `p "<a><b/></a>"`},
 		"no XML":     {file: "a.xml", data: "a < b", want: `p "a < b"`},
 		"broken XML": {file: "a.xml", data: "<a>b</a", want: `p "<a>b</a"`},
 		"XHTML":      {file: "a.xml", data: "<!DOCTYPE html><h1>a</h1>", want: `h1 "a"`},
