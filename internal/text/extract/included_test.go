@@ -95,6 +95,23 @@ func TestMailsOfAMailboxAreRead(t *testing.T) {
 	}
 }
 
+// Pictures of a signature take nothing of what the archives beside them may unpack to; several archives share it.
+func TestArchivesOfAMailShareTheirLimit(t *testing.T) {
+	docx := zipOf(t, "word/document.xml", `<w:p><w:t>`+strings.Repeat("words ", 100)+`</w:t></w:p>`)
+	for want, files := range map[bool][]string{
+		true:  {"a.docx", string(docx), "a.png", "\x89PNG", "b.png", "\x89PNG", "c.txt", "c", "d.pdf", "%PDF-"},
+		false: {"a.docx", string(docx), "b.docx", string(docx)},
+	} {
+		b := builder{most: forMessages}
+		b.most.unpacked = 1000
+		require.NoError(t, readMail(input{data: enclosing(files...), format: mail, readers: map[format]reads{
+			archive: readArchive, word: readArchive, plainText: readPlain, portable: readPlain,
+		}}, &b))
+		text, _ := b.finish()
+		assert.Equal(t, want, strings.Contains(text.Body, "words words"), text.Body)
+	}
+}
+
 // A mailbox of more characters than a document may have loses no e-mail in silence.
 func TestMailboxOverTheLimitIsRefused(t *testing.T) {
 	const one = "From ada@example.com Mon Mar  2 10:00:00 2026\nSubject: first\n\n"

@@ -66,7 +66,7 @@ type mailReader struct {
 type attachment struct {
 	name string
 	file File
-	data []byte
+	in   input
 }
 
 func (r *mailReader) decoded(value string) string {
@@ -79,8 +79,12 @@ func (r *mailReader) decoded(value string) string {
 // attachments writes the names of the attachments, and the text of each.
 func (r *mailReader) attachments() error {
 	names := make([]string, len(r.attached))
+	unpacked := int64(0) // attachments that share what an archive may unpack to
 	for i, a := range r.attached {
 		names[i] = a.name
+		if is := a.in.format; is == archive || isArchive(is) || is == mail || is == mailbox {
+			unpacked++
+		}
 	}
 	if len(names) > 0 {
 		r.b.block(document.Paragraph, 0, "Attached: "+strings.Join(names, ", "))
@@ -95,12 +99,10 @@ func (r *mailReader) attachments() error {
 			r.b.block(document.Paragraph, 0, "Attachment: "+a.name+": reading it, or another one, takes too much")
 			continue
 		}
-		in := r.in.within(a.data, a.file.recognize(a.data))
-		in.charset = a.file.charset()
 		most := r.b.most
 		most.characters = max(0, most.characters*9/10-r.b.characters)
-		most.unpacked /= int64(len(r.attached))
-		cut, err := r.b.include("Attachment: "+a.name, in, most)
+		most.unpacked /= max(1, unpacked)
+		cut, err := r.b.include("Attachment: "+a.name, a.in, most)
 		if err != nil {
 			return err
 		}
@@ -198,7 +200,10 @@ func (r *mailReader) attach(contentType, kind, name string, body io.Reader) {
 		name = kind
 	}
 	data, _ := io.ReadAll(body) // what can be decoded of a broken one
-	r.attached = append(r.attached, attachment{name, File{ContentType: contentType, Name: name}, data})
+	f := File{ContentType: contentType, Name: name}
+	in := r.in.within(data, f.recognize(data))
+	in.charset = f.charset()
+	r.attached = append(r.attached, attachment{name, f, in})
 }
 
 func transferred(encoding string, body io.Reader) io.Reader {
