@@ -101,11 +101,11 @@ func (m *members) recognize() (known bool, err error) {
 	m.core = m.part(relations, "core-properties", "docProps/core.xml")
 	m.main = m.part(relations, "officeDocument", "")
 	root := ""
-	err = m.each(m.main, func(_ *parts, e xml.StartElement) error {
+	err = beside(m.each(m.main, func(_ *parts, e xml.StartElement) error {
 		root = e.Name.Local
 		return errEnough
-	})
-	if err != nil && !errors.Is(err, errEnough) {
+	}))
+	if err != nil {
 		return false, err
 	}
 	if m.is, known = mains[root]; !known {

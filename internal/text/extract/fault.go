@@ -50,6 +50,14 @@ func faultOf(err error) Fault {
 	return Fault{Unreadable, err.Error()}
 }
 
+// beside drops the error of a part beside the text, which may be broken. A Fault, as of a limit, stays.
+func beside(err error) error {
+	if f, ok := errors.AsType[Fault](err); ok {
+		return f
+	}
+	return nil
+}
+
 // ErrKind is returned for kinds of files whose text is not read.
 var ErrKind error = Fault{UnsupportedType, "no text is read from this kind of file"}
 

@@ -90,6 +90,17 @@ func sheets(t require.TestingT, end string, others ...string) []byte {
 	}, others...)...)
 }
 
+// A binary workbook names its main part as others do.
+func TestBinaryWorkbooksAreNotKnown(t *testing.T) {
+	for _, c := range []struct{ name, kind string }{
+		{"a.xlsb", ""}, {"a", "application/vnd.ms-excel.sheet.binary.macroEnabled.12"},
+	} {
+		_, err := documentOf(t, c.kind, c.name, zipOf(t, "_rels/.rels", officeRelation("officeDocument", "xl/workbook.bin"),
+			"xl/workbook.bin", "\x83\x01\x00\x80\x01\x32\x02", "xl/_rels/workbook.bin.rels", related("a", "sheet", "s.bin")))
+		assert.Equal(t, ErrKind, err)
+	}
+}
+
 func TestChartsAreRead(t *testing.T) {
 	const frame = `<a:graphic><c:chart r:id="c"/><c:chart r:id="c"/><c:chart r:id="d"/></a:graphic>`
 	table := func(at int) string {
