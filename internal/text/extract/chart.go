@@ -47,7 +47,7 @@ func (m *members) officeText(name string, b *builder) (officeText, error) {
 			r.charts[id] = to.member
 		}
 	}
-	return r, err
+	return r, beside(err)
 }
 
 // chart notes the chart to which an element refers, once.

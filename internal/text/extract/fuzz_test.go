@@ -54,6 +54,19 @@ func FuzzMembers(f *testing.F) {
 		f.Add(uint8(len(places)), memberOf(f, data, at.name))
 		places = append(places, place{data, at.name})
 	}
+	office := zipOf(f,
+		"word/document.xml", `<w:document><w:p><a:graphic><c:chart r:id="c"/></a:graphic></w:p></w:document>`,
+		"word/_rels/document.xml.rels", related("c", "chart", "c.xml", "h", "header", "h.xml"), "word/c.xml", chartOf,
+		"word/h.xml", `<w:hdr><w:p><w:t>ACME</w:t></w:p></w:hdr>`)
+	open := openOf(f, "text", openTextBody+`<draw:object xlink:href="./o"/>`, "styles.xml", openStyles,
+		"o/content.xml", openBody("chart", `<chart:title><text:p>Sales</text:p></chart:title>`))
+	for _, at := range []place{
+		{office, "word/c.xml"}, {office, "word/h.xml"}, {office, "word/_rels/document.xml.rels"},
+		{open, "content.xml"}, {open, "styles.xml"}, {open, "o/content.xml"},
+	} {
+		f.Add(uint8(len(places)), memberOf(f, at.archive, at.name))
+		places = append(places, at)
+	}
 	f.Fuzz(func(t *testing.T, n uint8, content []byte) {
 		at := places[int(n)%len(places)]
 		text, _, err := job{Format: archive, Whole: true}.read(withMember(t, at.archive, at.name, content))

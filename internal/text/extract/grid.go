@@ -119,7 +119,7 @@ func (r *gridText) addObjects() error {
 	all := r.objects
 	r.objects = nil
 	for _, name := range all {
-		if err := r.read(name); err != nil {
+		if err := beside(r.read(name)); err != nil {
 			return err
 		}
 	}

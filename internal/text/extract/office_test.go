@@ -2,6 +2,7 @@ package extract
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -95,9 +96,41 @@ func TestBinaryWorkbooksAreNotKnown(t *testing.T) {
 	for _, c := range []struct{ name, kind string }{
 		{"a.xlsb", ""}, {"a", "application/vnd.ms-excel.sheet.binary.macroEnabled.12"},
 	} {
-		_, err := documentOf(t, c.kind, c.name, zipOf(t, "_rels/.rels", officeRelation("officeDocument", "xl/workbook.bin"),
-			"xl/workbook.bin", "\x83\x01\x00\x80\x01\x32\x02", "xl/_rels/workbook.bin.rels", related("a", "sheet", "s.bin")))
+		_, err := documentOf(t, c.kind, c.name, zipOf(t,
+			"_rels/.rels", officeRelation("officeDocument", "xl/workbook.bin"),
+			"xl/workbook.bin", "\x83\x01\x00\x80\x01\x32\x02",
+			"xl/_rels/workbook.bin.rels", related("a", "sheet", "s.bin")))
 		assert.Equal(t, ErrKind, err)
+	}
+}
+
+// What stands beside the text may be broken.
+func TestBrokenPartsBesideTheTextAreLeftOut(t *testing.T) {
+	const frame = `<a:graphic><c:chart r:id="c"/></a:graphic>`
+	deep := strings.Repeat("<a>", maxDepth+1)
+	charts, drawing := related("c", "chart", "c1.xml"), related("a", "drawing", "d.xml")
+	open := `<draw:frame><draw:object xlink:href="./Object 1"/></draw:frame><text:p>A</text:p>`
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"a.docx": {zipOf(t, "word/document.xml", `<w:document><w:p>`+frame+`<w:t>A</w:t></w:p></w:document>`,
+			"word/_rels/document.xml.rels", related("c", "chart", "c1.xml", "h", "header", "h.xml"),
+			"word/c1.xml", chartOf[:len(chartOf)/2], "word/h.xml", "<w:hdr>\x01"), `p "A"`},
+		"a.pptx": {zipOf(t, "ppt/presentation.xml", `<p><p:sldId r:id="a"/></p>`, "ppt/_rels/presentation.xml.rels",
+			related("a", "slide", "s.xml"), "ppt/s.xml", frame+`<p:sp><a:p><a:t>A</a:t></a:p></p:sp>`,
+			"ppt/_rels/s.xml.rels", charts, "ppt/c1.xml", deep), `p "A"`},
+		"chart.xlsx": {sheets(t, "", "xl/_rels/s.xml.rels", drawing, "xl/d.xml", frame, "xl/_rels/d.xml.rels", charts,
+			"xl/c1.xml", "<\x01"), "h1 \"S\"\nr1 \"a\""},
+		"drawing.xlsx": {sheets(t, "", "xl/_rels/s.xml.rels", drawing, "xl/d.xml", deep, "xl/_rels/d.xml.rels", charts),
+			"h1 \"S\"\nr1 \"a\""},
+		"links.xlsx": {sheets(t, "", "xl/_rels/s.xml.rels", "<a"), "h1 \"S\"\nr1 \"a\""},
+		"a.odt":      {openOf(t, "text", open, "Object 1/content.xml", "<a><"), `p "A"`},
+	} {
+		text, err := documentOf(t, "", name, c.data)
+		if assert.NoError(t, err, name) {
+			assert.Equal(t, c.want, outline(text), name)
+		}
 	}
 }
 

@@ -55,7 +55,8 @@ func (m *members) readWordMargins(styles map[string]wordStyle, b *builder) error
 		margin := &builder{most: b.most}
 		r := &wordReader{styles: styles, margin: true}
 		r.b = margin
-		if _, err := m.walk(of.member, b, r); err != nil {
+		_, err := m.walk(of.member, b, r)
+		if err = beside(err); err != nil {
 			return err
 		}
 		m.margins.take(margin)

@@ -42,7 +42,7 @@ func readWorkbook(m *members, in input, b *builder) error {
 		if err != nil {
 			return err
 		}
-		if err := m.readSheetCharts(at[sheet], sheet, named, b); err != nil {
+		if err := beside(m.readSheetCharts(at[sheet], sheet, named, b)); err != nil {
 			return err
 		}
 	}
