@@ -40,13 +40,16 @@ func (b *builder) include(heading string, in input, most limits) (cut bool, err 
 	return cut, nil
 }
 
-// copy appends the blocks of another text.
+// copy appends the blocks of another text, its headings one level lower.
 func (b *builder) copy(text document.Text) {
 	first, at, rest := len(b.text.Blocks), 0, text.Body
 	for _, block := range text.Blocks {
 		rest = rest[len(document.Cut(rest, block.Start-at)):]
 		s := document.Cut(rest, block.End-block.Start)
 		rest, at = rest[len(s):], block.End
+		if block.Kind == document.Heading {
+			block.Level++
+		}
 		n := b.put(block.Kind, block.Level, s)
 		if n < 0 {
 			return

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/text/chunking"
 )
 
 // enclosing is an e-mail with files, by name and content.
@@ -44,13 +46,29 @@ func TestAttachmentsAreRead(t *testing.T) {
 		`h1 "Attachment: report.pdf"`, "Quarterly report — Übersicht", `h1 "Attachment: terms.docx"`,
 		"\\tUnits\"", "North\\t17", `p "Attachment: dot.png: no text is read from this kind of file"`, `p "deux"`,
 		`p "Attachment: secret.zip: no text is read from this kind of file"`, `h1 "Attachment: forwarded.eml: plans"`,
-		`h1 "Attachment: note.txt"`, `p "Innermost words"`,
+		`h2 "Attachment: note.txt"`, `p "Innermost words"`,
 	} {
 		assert.Contains(t, got, want)
 	}
 	assert.Equal(t, "plans", text.Title)
 	assert.Empty(t, text.Language)
 	assert.Empty(t, text.Pages)
+}
+
+// Each chunk says under which attachment it stands, whatever headings that has.
+func TestHeadingsOfAttachmentsStandBelowTheirName(t *testing.T) {
+	inner := enclosing("a.md", "# A\n\none\n\n## B\n\ntwo", "b.txt", "three")
+	box := append([]byte("From a@example.com Mon Mar  2 10:00:00 2026\n"), inner...)
+	text, err := documentOf(t, "", "a.mbox", box)
+	require.NoError(t, err)
+	chunks, err := chunking.Split(text, 20, 0)
+	require.NoError(t, err)
+	var paths []string
+	for _, c := range chunks {
+		paths = append(paths, c.Heading)
+	}
+	assert.Contains(t, paths, "E-mail: plans › Attachment: a.md › A › B")
+	assert.Contains(t, paths, "E-mail: plans › Attachment: b.txt")
 }
 
 // An attachment that cannot be read, or takes too much, does not take the e-mail with it.

@@ -19,8 +19,8 @@ p "item id=\"7\"\nname: Pen & ink\nprice: 5"
 p "name: Book"
 p "` + strings.TrimSpace(long) + `"
 p "p: An inner word"`},
-		"XML of attributes": {file: "a.xml", data: `<c xmlns="u" xmlns:x="v" xsi:schemaLocation="w"><add key="Timeout" ` +
-			`value="30"/><url loc="https://example.com/a" x:p=" "/><t d="e">5</t><t d="` + long + `">6</t></c>`,
+		"XML of attributes": {file: "a.xml", data: `<c xmlns="u" xmlns:x="v" xsi:schemaLocation="w">` +
+			`<add key="Timeout" value="30"/><url loc="https://example.com/a" x:p=" "/><t d="e">5</t><t d="` + long + `">6</t></c>`,
 			want: `p "add key=\"Timeout\" value=\"30\"\nurl loc=\"https://example.com/a\"\nt d=\"e\": 5"` + "\n" +
 				`p "t d=\"` + strings.TrimSpace(long) + `\": 6"`},
 		"empty XML":  {file: "a.xml", data: "<a><b/></a>", want: `p "<a><b/></a>"`},
