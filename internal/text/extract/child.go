@@ -120,18 +120,21 @@ func childMain(todo string) {
 // inChild reads a file in a child process. The error is a [Fault], or, if the content was not decided: that of ctx, of
 // fetching the file, or of starting the child.
 func (j job) inChild(ctx context.Context, f File) (text document.Text, cut bool, err error) {
-	if !j.Format.mayHavePDF() {
-		return j.once(ctx, f)
+	err = errUncompiled
+	if j.Format != portable { // most e-mails have no PDF
+		j.Compiled = pdfReader.known()
+		text, cut, err = j.once(ctx, f)
 	}
 	for _, again := range []bool{false, true} { // what reads PDFs may have been removed since it was compiled
+		if !errors.Is(err, errUncompiled) {
+			break
+		}
 		if j.Compiled, err = pdfReader.ready(ctx, again); err != nil {
 			return text, false, err
 		}
-		if text, cut, err = j.once(ctx, f); !errors.Is(err, errUncompiled) {
-			break
-		}
+		text, cut, err = j.once(ctx, f)
 	}
-	if j.Format != portable && err == j.tooHard() { //nolint:errorlint // it is made as it is
+	if (j.Format == mail || j.Format == mailbox) && err == j.tooHard() { //nolint:errorlint // it is made as it is
 		j.Bare = true
 		return j.once(ctx, f)
 	}

@@ -64,6 +64,17 @@ func (c *compiled) ready(ctx context.Context, again bool) (string, error) {
 	return folder, nil
 }
 
+// known returns the folder if it is known to be ready. It does not wait.
+func (c *compiled) known() string {
+	select {
+	case <-c.turn:
+		defer func() { c.turn <- struct{}{} }()
+		return c.folder
+	default:
+		return ""
+	}
+}
+
 // compileInChild has a child compile into a folder: a process gives all of that memory back.
 func compileInChild(ctx context.Context, folder string) error {
 	limited, cancel := context.WithTimeout(ctx, maxCompile)

@@ -49,6 +49,19 @@ func TestCompilingObeysItsContext(t *testing.T) {
 	assert.Equal(t, "there", folder)
 }
 
+// An e-mail without a PDF needs nothing that reads PDFs.
+func TestMailWithoutPDFIsReadWhereNothingCompiles(t *testing.T) {
+	was := pdfReader
+	t.Cleanup(func() { pdfReader = was })
+	wrong := errors.New("no room")
+	pdfReader = newCompiled(func() (string, error) { return "", wrong })
+	text, err := documentOf(t, "", "a.eml", enclosing("a.txt", "words"))
+	require.NoError(t, err)
+	assert.Contains(t, text.Body, "words")
+	_, err = documentOf(t, "", "a.eml", enclosing("a.pdf", "%PDF-1.7"))
+	assert.ErrorIs(t, err, wrong)
+}
+
 // What was removed or broken since it was compiled is compiled again, and the PDF is read.
 func TestBrokenCompiledCodeIsMadeAgain(t *testing.T) {
 	if testing.Short() {
