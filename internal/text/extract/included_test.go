@@ -98,7 +98,8 @@ func TestNoAttachmentFailsItsMail(t *testing.T) {
 }
 
 func TestMailsOfAMailboxAreRead(t *testing.T) {
-	one := "From ada@example.com Mon Mar  2 10:00:00 2026\nSubject: first\n\nOne\n\n>From here on\nFrom there on\n\n"
+	one := "From ada@example.com Mon Mar  2 10:00:00 2026\nSubject: first\n\nOne\n\n>From here on\nFrom there on\n\n" +
+		"From the beginning of 2026\nit was there.\n\n"
 	two := "From ada@example.com Mon Mar  2 11:00:00 2026\nno header\n\n"
 	three := "From ada@example.com Mon Mar  2 12:00:00 2026\nSubject: third\n\nThree\n"
 	for _, end := range []string{"\n", "\r\n"} {
@@ -106,7 +107,7 @@ func TestMailsOfAMailboxAreRead(t *testing.T) {
 		require.NoError(t, err)
 		got := outline(text)
 		assert.True(t, strings.HasPrefix(got, `h1 "E-mail: first"`), got)
-		assert.Contains(t, got, `p "From here on\nFrom there on"`)
+		assert.Contains(t, got, `p "From here on\nFrom there on"`+"\n"+`p "From the beginning of 2026\nit was there."`)
 		assert.Contains(t, got, `p "E-mail: the e-mail cannot be read`)
 		assert.Contains(t, got, `h1 "E-mail: third"`)
 		assert.Empty(t, text.Title)
@@ -152,6 +153,14 @@ func TestMailboxOverTheLimitIsRefused(t *testing.T) {
 		assert.Equal(t, c.cut, cut, name)
 		assert.True(t, strings.HasPrefix(text.Body, "E-mail: first\nSubject: first"), text.Body)
 		assert.NotContains(t, text.Body, "the document has more than", name)
+	}
+}
+
+func TestTextThatIsNoMailboxIsRead(t *testing.T) {
+	for _, words := range []string{"some words", "From me\n\nto you"} {
+		text, err := documentOf(t, "", "a.mbox", []byte(words))
+		require.NoError(t, err)
+		assert.Equal(t, strings.ReplaceAll(words, "\n\n", "\n"), text.Body)
 	}
 }
 

@@ -1,13 +1,16 @@
 package extract
 
-import "bytes"
+import (
+	"bytes"
+	"regexp"
+)
 
 // readMailbox reads the e-mails of a mailbox (mbox). Each begins with a line "From ", at the beginning or after an
-// empty line. Within an e-mail such lines have a mark before them.
+// empty line. Within an e-mail such lines may have a mark before them. Other text is read as plain text.
 func readMailbox(in input, b *builder) error {
 	rest := bytes.TrimLeft(in.data, "\r\n")
-	if !bytes.HasPrefix(rest, fromLine) {
-		return Fault{Unreadable, "it is no mailbox"}
+	if !beginsMail.Match(rest) {
+		return readPlain(in, b)
 	}
 	for len(rest) > 0 && !b.full {
 		var one []byte
@@ -24,20 +27,22 @@ func readMailbox(in input, b *builder) error {
 	return nil
 }
 
-var fromLine = []byte("From ")
+// beginsMail matches a line "From " with a time and a year, or before a header.
+var beginsMail = regexp.MustCompile(`^From [^\r\n]*(?:\d:\d\d[^\r\n]* \d{4}|\r?\n[!-9;-~]+:)`)
 
 // firstMail divides a mailbox behind its first e-mail.
 func firstMail(box []byte) (one, rest []byte) {
-	for at := len(fromLine); ; {
-		next := bytes.Index(box[at:], fromLine)
+	from := []byte("From ")
+	for at := len(from); ; at += len(from) {
+		next := bytes.Index(box[at:], from)
 		if next < 0 {
 			return box, nil
 		}
 		at += next
 		before := bytes.TrimRight(box[:at], " \t\r")
-		if bytes.HasSuffix(before, []byte("\n\n")) || bytes.HasSuffix(before, []byte("\n\r\n")) {
+		isApart := bytes.HasSuffix(before, []byte("\n\n")) || bytes.HasSuffix(before, []byte("\n\r\n"))
+		if isApart && beginsMail.Match(box[at:]) {
 			return box[:at], box[at:]
 		}
-		at += len(fromLine)
 	}
 }
