@@ -267,7 +267,7 @@ func (r *openReader) frame(p *parts, e xml.StartElement) error {
 func (r *openReader) object(p *parts, e xml.StartElement) error {
 	name := path.Join(attribute(e, "href"), "content.xml")
 	switch {
-	case r.m.files[name] != nil && !r.seen[name]:
+	case name != "content.xml" && r.m.files[name] != nil && !r.seen[name]:
 		r.seen[name] = true
 		r.objects = append(r.objects, name)
 	case r.body == "spreadsheet":

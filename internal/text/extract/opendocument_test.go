@@ -163,6 +163,16 @@ i "E"`, nil},
 	}
 }
 
+// An object in its place, without a part, is no reason to read the whole again.
+func TestOpenDocumentIsReadOnce(t *testing.T) {
+	for _, link := range []string{``, ` xlink:href=""`, ` xlink:href="."`, ` xlink:href="./x/.."`} {
+		text, err := documentOf(t, "", "a.odt", openOf(t, "text", `<text:p>A</text:p><draw:object`+link+`><math/>`+
+			`</draw:object><text:p>B</text:p>`))
+		require.NoError(t, err)
+		assert.Equal(t, "A\nB", text.Body, link)
+	}
+}
+
 func TestOpenDocumentsWithAPasswordAreRefused(t *testing.T) {
 	const manifest = `<m><manifest:file-entry><manifest:encryption-data/></manifest:file-entry></m>`
 	for name, data := range map[string][]byte{
