@@ -25,8 +25,8 @@ func toUTF8(data []byte, declared string, isPage bool) (string, error) {
 		return decodeAs(e, data), nil
 	}
 	sample := data[:min(len(data), sampleSize)]
-	if e := unmarked(sample); e != nil {
-		return decodeAs(e, data), nil
+	if e := unmarked(sample); e != nil { // EBCDIC has a sign of its own for the end of a line
+		return strings.ReplaceAll(decodeAs(e, data), "\u0085", "\n"), nil
 	}
 	if looksBinary(sample) {
 		return "", ErrKind
