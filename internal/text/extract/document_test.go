@@ -371,6 +371,7 @@ func TestEncodingsAreRecognized(t *testing.T) {
 		"ISO-2022-JP, said":       {"text/plain; charset=iso-2022-jp", in(japanese.ISO2022JP, "日本語"), "日本語"},
 		"UTF-8, said to be Latin": {"text/plain; charset=iso-8859-1", []byte(german), german},
 		"nonsense, said":          {"text/plain; charset=none", []byte(german), german},
+		"UTF-8 with an escape":    {"", []byte(german + " \x1b$B and more"), german + " $B and more"},
 		"lines of EBCDIC": {"", in(charmap.CodePage037, "Name,Units\u0085North side,7\u0085\u0085The end"),
 			"Name,Units\nNorth side,7\nThe end"},
 		"UTF-8 with an error": {"", []byte(german + german + "\xff"), german + german + "\uFFFD"},

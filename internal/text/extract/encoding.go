@@ -63,8 +63,11 @@ func declaration(head []byte, isPage bool) string {
 	return ""
 }
 
-// isEscaped reports the escape sequences with which Japanese begins in ISO-2022-JP.
+// isEscaped reports ASCII with the escape sequences with which Japanese begins in ISO-2022-JP.
 func isEscaped(data []byte) bool {
+	if bytes.ContainsFunc(data, func(c rune) bool { return c >= utf8.RuneSelf }) {
+		return false
+	}
 	return bytes.Contains(data, []byte("\x1b$B")) || bytes.Contains(data, []byte("\x1b$@"))
 }
 
