@@ -165,5 +165,8 @@ func (f File) charset() string {
 
 func looksLikePage(head []byte) bool {
 	begin := bytes.ToLower(bytes.TrimSpace(head[:min(len(head), 512)]))
+	if _, after, isXML := bytes.Cut(begin, []byte("?>")); isXML && bytes.HasPrefix(begin, []byte("<?xml")) {
+		begin = bytes.TrimSpace(after)
+	}
 	return bytes.HasPrefix(begin, []byte("<!doctype html")) || bytes.HasPrefix(begin, []byte("<html"))
 }

@@ -27,6 +27,9 @@ p "p: An inner word"`},
 		"no XML":     {file: "a.xml", data: "a < b", want: `p "a < b"`},
 		"broken XML": {file: "a.xml", data: "<a>b</a", want: `p "<a>b</a"`},
 		"XHTML":      {file: "a.xml", data: "<!DOCTYPE html><h1>a</h1>", want: `h1 "a"`},
+		"declared XHTML": {file: "a.xml", data: `<?xml version="1.0"?>
+			<html xmlns="u"><head><title>T</title><script>no</script></head><body><h1>a</h1></body></html>`,
+			want: `h1 "a"`, title: "T"},
 		"a feed": {"application/rss+xml", "<rss><item><d>&lt;p>b &lt;b>c&lt;/b>&lt;/p></d></item>" +
 			"<e><![CDATA[<h2>d</h2>]]></e></rss>",
 			`p "b c"` + "\n" + `h2 "d"`, "", ""},
