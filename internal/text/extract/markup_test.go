@@ -30,6 +30,7 @@ p "p: An inner word"`},
 		"declared XHTML": {file: "a.xml", data: `<?xml version="1.0"?>
 			<html xmlns="u"><head><title>T</title><script>no</script></head><body><h1>a</h1></body></html>`,
 			want: `h1 "a"`, title: "T"},
+		"a cell of signs": {file: "a.ipynb", data: `{"cells":[{"cell_type":"markdown","source":"two\b"}]}`, want: `p "two"`},
 		"a feed": {"application/rss+xml", "<rss><item><d>&lt;p>b &lt;b>c&lt;/b>&lt;/p></d></item>" +
 			"<e><![CDATA[<h2>d</h2>]]></e></rss>",
 			`p "b c"` + "\n" + `h2 "d"`, "", ""},

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"agentplatform/internal/text/document"
@@ -67,7 +68,12 @@ func readNotebook(in input, b *builder) error {
 func (c notebookCell) write(b *builder) error {
 	switch c.Type {
 	case "markdown":
-		return readMarkdown(input{data: []byte(c.Source), charset: "utf-8"}, b)
+		err := readMarkdown(input{data: []byte(c.Source), charset: "utf-8"}, b)
+		if errors.Is(err, ErrKind) { // it has control characters
+			b.block(document.Paragraph, 0, string(c.Source))
+			err = nil
+		}
+		return err
 	case "heading":
 		b.block(document.Heading, min(max(c.Level, 1), 6), string(c.Source))
 	case "code":
