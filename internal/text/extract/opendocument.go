@@ -13,7 +13,7 @@ import (
 
 // isFlatOpen reports a file that begins like an OpenDocument file which is one XML document, no archive.
 func isFlatOpen(head []byte) bool {
-	begin := bytes.TrimSpace(bytes.TrimPrefix(head[:min(len(head), 1024)], []byte("\xef\xbb\xbf")))
+	begin := bytes.TrimSpace(bytes.TrimPrefix(head[:min(len(head), 8<<10)], []byte("\xef\xbb\xbf")))
 	isXML := bytes.HasPrefix(begin, []byte("<?xml")) || bytes.HasPrefix(begin, []byte("<office:"))
 	return isXML && bytes.Contains(begin, []byte("<office:document "))
 }
@@ -37,8 +37,13 @@ func readOpenDocument(in input, b *builder) error {
 
 // readOpenParts reads the parts of an archive in the order in which a file of one part has them.
 func readOpenParts(m *members, _ input, b *builder) error {
+	of := ""
 	err := m.each("META-INF/manifest.xml", func(_ *parts, e xml.StartElement) error {
-		if e.Name.Local == "encryption-data" {
+		if e.Name.Local == "file-entry" {
+			of = attribute(e, "full-path")
+		}
+		// Macros may have a password of their own.
+		if e.Name.Local == "encryption-data" && !strings.HasPrefix(of, "Basic/") {
 			return Fault{Encrypted, "the " + string(m.is) + " has a password"}
 		}
 		return nil

@@ -184,6 +184,22 @@ func TestOpenDocumentsWithAPasswordAreRefused(t *testing.T) {
 	}
 }
 
+// A password of its macros, or a long comment before it, keeps nobody from reading a document.
+func TestOpenDocumentsWithSecretsBesideTheirTextAreRead(t *testing.T) {
+	const manifest = `<m><manifest:file-entry manifest:full-path="Basic/Standard/Module1.xml">` +
+		`<manifest:encryption-data/></manifest:file-entry></m>`
+	flat := string(flatOf("text", `<text:p>A</text:p>`))
+	for name, data := range map[string]string{
+		"a.odt":  string(openOf(t, "text", `<text:p>A</text:p>`, "META-INF/manifest.xml", manifest)),
+		"a.fodt": strings.Replace(flat, "?>", "?><!--"+strings.Repeat("a licence ", 200)+"-->", 1),
+	} {
+		text, err := documentOf(t, "", name, []byte(data))
+		if assert.NoError(t, err, name) {
+			assert.Equal(t, "A", text.Body)
+		}
+	}
+}
+
 func TestTruncatedOpenDocumentsAreRefused(t *testing.T) {
 	for name, data := range map[string][]byte{
 		"a.fodt": flatOf("text", openTextBody, openMeta, openStyles), "a.fods": flatOf("spreadsheet", openSheets),
