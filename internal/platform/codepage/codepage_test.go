@@ -1,6 +1,7 @@
 package codepage_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,6 +28,8 @@ func TestEncodingIsGuessedFromLetters(t *testing.T) {
 		assert.Equal(t, e, codepage.Guess(data), text)
 	}
 	assert.Equal(t, unicode.UTF8, codepage.Guess([]byte("zehn gute: äöüäöüäöüä und ein Fehler: \xff")))
+	late := strings.Repeat("id;name;amount\n", 70<<10/15) + "7;Gr\xf6\xdfe;3\n"
+	assert.Equal(t, charmap.Windows1252, codepage.Guess([]byte(late)))
 	assert.Nil(t, codepage.Marked([]byte("\xff")))
 }
 
