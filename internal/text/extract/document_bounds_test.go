@@ -165,7 +165,8 @@ func TestFilesWithinFilesAreBounded(t *testing.T) {
 		"pictures.ipynb": {[]byte(`{"cells":[` + cell + "," + cell + `]}`), "x\n1\nx\n1"},
 		"deep.xml":       {[]byte(strings.Repeat("<a>", maxDepth+1) + "b"), "<a>b"},
 		"wide.xml":       {[]byte("<r>" + strings.Repeat("<a/>", 2<<20) + "b</r>"), "b"},
-		"long.eml":       {enclosing("a.txt", strings.Repeat("a ", MaxCharacters)), "Attachment: a.txt: the"},
+		"long.eml": {enclosing("a.txt", strings.Repeat("a ", MaxCharacters*19/20)),
+			"Attachment: a.txt: it is too long to be read whole"},
 		"breaks.eml": {enclosing("b.docx", string(unpacking(t, 0, "<w"+strings.Repeat(` a=""`, 12_600_000)+"/>"))),
 			"Attachment: b.docx: reading it, or another one, takes too much"},
 	} {
