@@ -20,7 +20,8 @@ p "name: Book"
 p "` + strings.TrimSpace(long) + `"
 p "p: An inner word"`},
 		"XML of attributes": {file: "a.xml", data: `<c xmlns="u" xmlns:x="v" xsi:schemaLocation="w">` +
-			`<add key="Timeout" value="30"/><url loc="https://example.com/a" x:p=" "/><t d="e">5</t><t d="` + long + `">6</t></c>`,
+			`<add key="Timeout" value="30"/><url loc="https://example.com/a" x:p=" "/>` +
+			`<t d="e">5</t><t d="` + long + `">6</t></c>`,
 			want: `p "add key=\"Timeout\" value=\"30\"\nurl loc=\"https://example.com/a\"\nt d=\"e\": 5"` + "\n" +
 				`p "t d=\"` + strings.TrimSpace(long) + `\": 6"`},
 		"empty XML":  {file: "a.xml", data: "<a><b/></a>", want: `p "<a><b/></a>"`},
@@ -30,7 +31,8 @@ p "p: An inner word"`},
 		"declared XHTML": {file: "a.xml", data: `<?xml version="1.0"?>
 			<html xmlns="u"><head><title>T</title><script>no</script></head><body><h1>a</h1></body></html>`,
 			want: `h1 "a"`, title: "T"},
-		"a cell of signs": {file: "a.ipynb", data: `{"cells":[{"cell_type":"markdown","source":"two\b"}]}`, want: `p "two"`},
+		"a cell of signs": {file: "a.ipynb", data: `{"cells":[{"cell_type":"markdown","source":"two\b"}]}`,
+			want: `p "two"`},
 		"a feed": {"application/rss+xml", "<rss><item><d>&lt;p>b &lt;b>c&lt;/b>&lt;/p></d></item>" +
 			"<e><![CDATA[<h2>d</h2>]]></e></rss>",
 			`p "b c"` + "\n" + `h2 "d"`, "", ""},
