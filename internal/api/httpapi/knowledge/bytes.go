@@ -27,8 +27,9 @@ const (
 	maxField = 64 << 10 // bytes of a part that is no file
 )
 
-// contentBody is the content of a document as JSON: its text, a url, or a file that was uploaded before.
-type contentBody struct {
+// ContentBody is the content of a document as JSON: its text, a url, or a file that was uploaded before. It is exported
+// as the OpenAPI document has no members of an embedded type that is not.
+type ContentBody struct {
 	Text   *string `json:"text,omitempty"`
 	URL    *string `json:"url,omitempty"`
 	FileID *string `json:"file_id,omitempty" doc:"of a file sent by POST /files, with purpose=document where it is larger than 20 MiB"`
@@ -37,12 +38,12 @@ type contentBody struct {
 // replacementBody is the new content of a document, and nothing else.
 type replacementBody struct {
 	_ struct{} `json:"-" additionalProperties:"false"`
-	contentBody
+	ContentBody
 }
 
 // documentBody is a document as JSON.
 type documentBody struct {
-	contentBody
+	ContentBody
 	Title    string                     `json:"title,omitempty" maxLength:"300"`
 	Language string                     `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"as ISO 639-1 has it; auto, the default: that of the base, or that the text tells"`
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty" shape:"string|number|boolean" doc:"at most 20 members: strings, numbers, booleans"`

@@ -87,8 +87,8 @@ var samples = []sample{
 		[]string{"/knowledge-bases/{base}/documents/{made}"}, nil},
 	{"PATCH /knowledge-bases/{base}/documents/{document}", `{"title":"t","metadata":{"a":"b","n":1,"t":true},` +
 		`"group_ids":["{group}"]}`, "", []string{"/knowledge-bases/{base}/documents/{document}"}, nil},
-	{"PUT /knowledge-bases/{base}/documents/{document}/content", `{"text":"t","url":"https://example.com/a"}`, "",
-		nil, nil},
+	{"PUT /knowledge-bases/{base}/documents/{document}/content", `{"text":"t"}`, "",
+		[]string{"/knowledge-bases/{base}/documents/{document}"}, nil},
 	{"POST /knowledge-bases/{base}/reprocess", `{"status":"failed"}`, "", nil, nil},
 	{"POST /search", `{"query":"q","knowledge_base_ids":["{base}"],"limit":3,"min_score":0.1,"mode":"hybrid",` +
 		`"filter":{"metadata":{"a":"b","n":{"gte":1,"lte":3},"t":{"in":[true]}},"document_ids":["{document}"]}}`,
@@ -271,13 +271,15 @@ func mutations(whole any, fixed []string, visit func(any)) {
 	}
 }
 
-// What a request cannot do without is required in the document, and nothing else is.
+// What a request cannot do without is required in the document, and nothing else is. What a request may have stands
+// there.
 func TestTheDocumentSaysWhatARequestNeeds(t *testing.T) {
 	t.Parallel()
 	e := httpapitest.New(t, func(c *service.Config) {
 		c.Toolkits.Kinds["http"], c.Toolkits.Kinds["openapi"] = &httptool.Kind{}, &openapitool.Kind{}
 	})
 	ids := prepared(t, e, e.Send)
+	sent := map[string]map[string]bool{}
 	needed := map[string][]string{} // what all samples of an operation that are accepted cannot do without
 	for _, s := range samples {
 		if s.reads == nil {
@@ -301,6 +303,12 @@ func TestTheDocumentSaysWhatARequestNeeds(t *testing.T) {
 			}
 		}
 		operation := placeholders.ReplaceAllString(s.operation, "{}")
+		if sent[operation] == nil {
+			sent[operation] = map[string]bool{}
+		}
+		for name := range members {
+			sent[operation][name] = true
+		}
 		if before, known := needed[operation]; known {
 			needs = slices.DeleteFunc(needs, func(name string) bool { return !slices.Contains(before, name) })
 		}
@@ -308,7 +316,8 @@ func TestTheDocumentSaysWhatARequestNeeds(t *testing.T) {
 	}
 	d := read(t)
 	d.each(func(name string, o describedOperation) {
-		needs, asked := needed[placeholders.ReplaceAllString(name, "{}")]
+		operation := placeholders.ReplaceAllString(name, "{}")
+		needs, asked := needed[operation]
 		if !asked {
 			return
 		}
@@ -322,5 +331,9 @@ func TestTheDocumentSaysWhatARequestNeeds(t *testing.T) {
 			required = append(required, one.(string))
 		}
 		assert.ElementsMatch(t, needs, required, name)
+		properties, _ := body["properties"].(map[string]any)
+		for member := range sent[operation] {
+			assert.Contains(t, properties, member, name)
+		}
 	})
 }
