@@ -239,14 +239,8 @@ func (e Finish) apply(s State, now time.Time) (State, error) {
 	if !s.Quiet {
 		s.Version++
 		s.ReadyAt = now
-		return s.end(), nil
 	}
-	failure := s.Failure
-	s = s.end()
-	if failure != nil && !failure.Quiet { // the old text is indexed again: the bytes still could not be read
-		s.Failure = failure
-	}
-	return s, nil
+	return s.end(), nil
 }
 
 // Unchanged ends an ingestion that found nothing new at its source.
@@ -281,9 +275,7 @@ func (e Fail) apply(s State, now time.Time) (State, error) {
 }
 
 func (s State) fail(now time.Time, code Code, message string) State {
-	if !s.Quiet || s.Failure == nil || s.Failure.Quiet {
-		s.Failure = &Failure{Stage: s.Stage, Code: code, Message: message, At: now, Quiet: s.Quiet}
-	}
+	s.Failure = &Failure{Stage: s.Stage, Code: code, Message: message, At: now, Quiet: s.Quiet}
 	s.Lease, s.Due, s.Look, s.Status, s.Quiet = Lease{}, time.Time{}, time.Time{}, Failed, false
 	if s.Version > 0 { // what was ready before stays so
 		s.Status, s.Stage, s.Attempts = Ready, "", 0

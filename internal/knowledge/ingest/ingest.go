@@ -253,6 +253,8 @@ func (g *Ingester) move(
 			if err := g.endAnew(ctx, tx, before, &after); err != nil {
 				return err
 			}
+		} else if was := before.Ingestion; was.Quiet && was.Failure != nil && !was.Failure.Quiet && !after.Active() {
+			after.Failure = was.Failure // the old text was indexed again: what came still could not be ingested
 		}
 		d.Ingestion = after
 		if more != nil {

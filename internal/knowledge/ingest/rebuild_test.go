@@ -1,6 +1,7 @@
 package ingest_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -20,6 +21,8 @@ import (
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/proof/memindex"
 	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/extract"
 	"agentplatform/internal/text/ranking"
 )
 
@@ -260,6 +263,51 @@ func TestRebuildThatFails(t *testing.T) {
 		assert.Equal(t, knowledge.IndexReady, w.rebuilt(b.ID).State)
 		assert.Equal(t, 100, w.state(b.ID).Settings.Chunking.Size)
 		w.whole(b.ID, ids...)
+	})
+}
+
+// The error of bytes that could not be read does not hide that a later ingestion of the old text fails, and stays.
+func TestAFailureDoesNotHideALaterOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id := w.ready(b, "swordfish")
+		w.ingester.Extract = func(context.Context, string, extract.File) (document.Text, error) {
+			return document.Text{}, extract.Fault{Code: extract.Unreadable}
+		}
+		w.must(w.replace(b, id, "marlin"))
+		w.ingest(id)
+		var failures []docstate.Code
+		w.ingester.OnMove = func(m ingest.Move) {
+			if m.Failure != nil {
+				failures = append(failures, m.Failure.Code)
+			}
+		}
+		stays := func(seen ...docstate.Code) {
+			d := w.read(id).Ingestion
+			require.NotNil(t, d.Failure)
+			assert.Equal(t, []any{docstate.Ready, docstate.Unreadable, false},
+				[]any{d.Status, d.Failure.Code, d.Active()})
+			assert.Equal(t, seen, failures)
+		}
+		rename := func(title string) {
+			_, err := w.knowledge.EditDocument(t.Context(), w.admin, b.ID, id, 0, knowledge.DocumentEdit{Title: &title})
+			require.NoError(t, err)
+		}
+		rename("fish")
+		w.ingest(id)
+		stays()
+		rename("prices")
+		time.Sleep(docstate.MaxWait)
+		w.ingest(id)
+		stays(docstate.PastDeadline)
+
+		w.model.fail = func() error { return embedding.Fail(embedding.BadRequest, "the text is refused") }
+		w.edit(b.ID, 100, 0)
+		s := w.rebuilt(b.ID)
+		assert.Equal(t, knowledge.IndexFailed, s.State)
+		assert.Contains(t, s.Error, "the text is refused")
+		stays(docstate.PastDeadline, docstate.EmbeddingUnavailable)
 	})
 }
 
