@@ -2,6 +2,7 @@ package ingest_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/proof/memindex"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/text/index"
@@ -185,5 +187,35 @@ func TestALanguageThatIsSaidCounts(t *testing.T) {
 		w.rebuilt(b.ID)
 		w.settle()
 		assert.Equal(t, "en", w.read(other).In(w.readBase(b.ID).Collection).Ready.Analysed())
+	})
+}
+
+// The title and the language that a document is shown with may be sent back: nothing is indexed again, and new content
+// may have others.
+func TestWhatADocumentShowsIsSentBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		bytes, err := w.knowledge.Receive(t.Context(), b.Organization, "", strings.NewReader(inLanguages[0].text))
+		require.NoError(t, err)
+		e, _, err := w.knowledge.Add(t.Context(), w.admin, b, knowledge.NewDocument{
+			Source: catalog.Source{Kind: catalog.FromText}, ContentType: "text/plain",
+		}, bytes)
+		require.NoError(t, err)
+		id := e.Value.ID
+		w.ingest(id)
+		before := w.read(id)
+		language := before.Ready.Analysed()
+		require.Equal(t, "en", language)
+		edit := func(e knowledge.DocumentEdit) catalog.Document {
+			_, err := w.knowledge.EditDocument(t.Context(), w.admin, b.ID, id, 0, e)
+			require.NoError(t, err)
+			return w.read(id)
+		}
+		d := edit(knowledge.DocumentEdit{Title: &before.Title, Language: &language})
+		assert.Equal(t, []any{false, "", false}, []any{d.Titled, d.Language, d.Ingestion.Active()})
+		other := "de"
+		d = edit(knowledge.DocumentEdit{Language: &other})
+		assert.Equal(t, []any{"de", true}, []any{d.Language, d.Ingestion.Active()})
 	})
 }

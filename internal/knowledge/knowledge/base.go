@@ -21,7 +21,8 @@ const (
 // BaseEdit is what a client says of a knowledge base; nil leaves a field as it is.
 type BaseEdit struct {
 	Name, Description *string
-	Embedding         *catalog.EmbeddingModel
+	Embedding         *catalog.EmbeddingModel // without prefixes, which are the deployment's
+	Read              *catalog.EmbeddingModel // as an answer has it, with its prefixes; nil: they were not sent
 	Size, Overlap     *int
 	Language          *string
 	GroupIDs          *[]string
@@ -122,7 +123,7 @@ func (k *Knowledge) EditBase(
 			return err
 		}
 		failed := before.Rebuild != nil && before.Building() == ""
-		if edit.Embedding != nil {
+		if asRead := edit.Read != nil && *edit.Read == before.Embedding; edit.Embedding != nil && (failed || !asRead) {
 			now := before.Embedding
 			if failed {
 				now = catalog.EmbeddingModel{} // it is asked again

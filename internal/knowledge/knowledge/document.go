@@ -271,7 +271,8 @@ func (k *Knowledge) moveReservation(ctx context.Context, tx *record.Tx, d *catal
 	return nil
 }
 
-// DocumentEdit is what a client changes of a document; nil leaves a field as it is.
+// DocumentEdit is what a client changes of a document; nil leaves a field as it is, and so does a title or a language
+// that the document shows: a client may send it back as it was read.
 type DocumentEdit struct {
 	Title    *string
 	Language *string
@@ -286,14 +287,21 @@ type DocumentEdit struct {
 func (k *Knowledge) EditDocument(
 	ctx context.Context, p tenant.Principal, base, id string, match record.Match, edit DocumentEdit,
 ) (record.Entity[catalog.Document], error) {
-	if _, err := k.Document(ctx, p, base, id); err != nil {
+	seen, err := k.Document(ctx, p, base, id)
+	if err != nil {
 		return record.Entity[catalog.Document]{}, err
 	}
 	e, err := record.Change(ctx, k.Store, p.Scope(), id, match, func(d *catalog.Document, tx *record.Tx) error {
 		if err := p.MayOpen("document", d.GroupIDs); err != nil {
 			return err
 		}
-		before := *d
+		before, edit := *d, edit
+		if edit.Title != nil && *edit.Title == d.Title {
+			edit.Title = nil
+		}
+		if edit.Language != nil && d.Language == seen.Value.Language && *edit.Language == seen.Value.Shown() {
+			edit.Language = nil
+		}
 		if err := k.applyEdit(ctx, tx, d, edit); err != nil {
 			return err
 		}

@@ -172,6 +172,15 @@ func (d Document) In(collection string) Document {
 	return d
 }
 
+// Shown is the language that clients are shown: that was said, or that the text tells. It is empty until it is known.
+func (d Document) Shown() string {
+	b := d.Ready
+	if b.Number == 0 {
+		b = d.Work
+	}
+	return cmp.Or(d.Language, b.Analysed())
+}
+
 // DueAt implements [record.Active].
 func (d Document) DueAt() time.Time {
 	if d.Ingestion.Look.After(d.Ingestion.Due) && d.Ingestion.Active() {

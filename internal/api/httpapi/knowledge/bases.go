@@ -71,6 +71,9 @@ type embeddingModelBody struct {
 	Provider   string `json:"provider" required:"true" maxLength:"100"`
 	Name       string `json:"name,omitempty" maxLength:"200"`
 	Dimensions int    `json:"dimensions,omitempty" minimum:"64" maximum:"4096" doc:"the model's own by default"`
+	// Prefixes are those of an answer that is sent back.
+	QueryPrefix   *string `json:"query_prefix,omitempty" doc:"nobody can change it. A model with both prefixes that the knowledge base has stays as it is; without them it takes those of the deployment"`
+	PassagePrefix *string `json:"passage_prefix,omitempty" doc:"as query_prefix"`
 }
 
 type baseBody struct {
@@ -88,6 +91,11 @@ func (b baseBody) edit() knowledge.BaseEdit {
 		e.Embedding = &catalog.EmbeddingModel{
 			Provider: b.Embedding.Provider, Name: b.Embedding.Name, Dimensions: b.Embedding.Dimensions,
 		}
+		if query, passage := b.Embedding.QueryPrefix, b.Embedding.PassagePrefix; query != nil && passage != nil {
+			read := *e.Embedding
+			read.QueryPrefix, read.PassagePrefix = *query, *passage
+			e.Read = &read
+		}
 	}
 	if b.Chunking != nil {
 		e.Size, e.Overlap = b.Chunking.Size, b.Chunking.Overlap
@@ -102,10 +110,15 @@ type statusCounts struct {
 	Failed     int64 `json:"failed"`
 }
 
-type (
-	embeddingModelView catalog.EmbeddingModel
-	chunkingView       catalog.Chunking
-)
+type embeddingModelView struct {
+	Provider      string `json:"provider"`
+	Name          string `json:"name"`
+	Dimensions    int    `json:"dimensions"`
+	QueryPrefix   string `json:"query_prefix" doc:"stands before each query"`
+	PassagePrefix string `json:"passage_prefix" doc:"stands before each chunk"`
+}
+
+type chunkingView catalog.Chunking
 
 type indexView struct {
 	State    string       `json:"state" enum:"ready,rebuilding,failed" doc:"rebuilding: the documents are indexed anew, after a change of settings or because the index was lost; failed: a change of settings could not be carried out"`

@@ -156,7 +156,7 @@ func viewDocument(d catalog.Document) documentView {
 		Title: d.Title, Source: viewSource(d.Source), ContentType: d.ContentType, Size: d.Size,
 		SHA256: httpapi.Optional(d.SHA256), Status: string(s.Status), Progress: progressView{s.Done, s.Total},
 		Attempts: s.Attempts, Metadata: viewMetadata(d.Metadata), GroupIDs: append([]string{}, d.GroupIDs...),
-		Language: httpapi.Optional(cmp.Or(d.Language, b.Analysed())), ChunkCount: d.Ready.Count, Version: s.Version,
+		Language: httpapi.Optional(d.Shown()), ChunkCount: d.Ready.Count, Version: s.Version,
 		CreatedAt: events.Time(d.CreatedAt), UpdatedAt: events.Time(d.UpdatedAt),
 		ReadyAt: httpapi.OptionalTime(s.ReadyAt), PageCount: httpapi.Optional(b.PageCount), Warnings: viewWarnings(b.Warnings),
 	}
@@ -253,7 +253,7 @@ func (h *handlers) editDocument(ctx context.Context, p tenant.Principal, in *str
 	httpapi.Match
 	Body struct {
 		Title    *string                                      `json:"title,omitempty" minLength:"1" maxLength:"300"`
-		Language *string                                      `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"as ISO 639-1 has it; auto: that of the base, or that the text tells"`
+		Language *string                                      `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"as ISO 639-1 has it; auto: that of the base, or that the text tells. The language that the document shows changes nothing"`
 		Metadata httpapi.Nullable[map[string]json.RawMessage] `json:"metadata,omitzero" shape:"string|number|boolean|null" doc:"is merged: null takes a member away"`
 		GroupIDs *[]string                                    `json:"group_ids,omitempty"`
 	}

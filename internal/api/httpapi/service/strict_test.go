@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -12,10 +13,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/ai/embedding"
 	"agentplatform/internal/ai/tool/httptool"
 	"agentplatform/internal/ai/tool/openapitool"
 	"agentplatform/internal/api/httpapi/httpapitest"
 	"agentplatform/internal/api/httpapi/service"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
 )
 
 // free are the objects in the samples whose members have any names.
@@ -118,6 +122,35 @@ func TestAResourceIsSentBackAsItWasRead(t *testing.T) {
 		}
 	}
 	assert.Len(t, seen, 10, "%v", seen)
+}
+
+// A knowledge base that was made before its model had prefixes may be sent back, too. Its model without the prefixes
+// takes those of now.
+func TestABaseOfOlderPrefixesIsSentBackAsItWasRead(t *testing.T) {
+	t.Parallel()
+	models := &knowledge.Models{Offered: []catalog.EmbeddingModel{{Provider: "p", Name: knowledge.Lexical}}}
+	e := httpapitest.New(t, func(c *service.Config) {
+		models.Providers = map[string]embedding.Model{"p": c.Knowledge.Models.Providers[embedding.Builtin]}
+		c.Knowledge.Models = models
+	})
+	type base struct {
+		ID    string         `json:"knowledge_base_id"`
+		Model map[string]any `json:"embedding_model"`
+		Index struct{ State string }
+	}
+	answered := func(w *httptest.ResponseRecorder) (b base, body string) {
+		require.Less(t, w.Code, 300, w.Body)
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &b))
+		return b, w.Body.String()
+	}
+	made, _ := answered(e.Send(http.MethodPost, "/knowledge-bases", `{"name":"b"}`))
+	models.Offered[0].QueryPrefix = "q: "
+	path := "/knowledge-bases/" + made.ID
+	_, whole := answered(e.Send(http.MethodGet, path, ""))
+	again, _ := answered(e.Send(http.MethodPatch, path, strings.Replace(whole, `"b"`, `"c"`, 1)))
+	assert.Equal(t, []any{made.Model, "ready"}, []any{again.Model, again.Index.State})
+	again, _ = answered(e.Send(http.MethodPatch, path, `{"embedding_model":{"provider":"p","name":"lexical-1"}}`))
+	assert.Equal(t, "q: ", again.Model["query_prefix"])
 }
 
 // unmoving is a resource without what each edit changes.
