@@ -3,6 +3,8 @@ package ingest_test
 import (
 	"cmp"
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -103,6 +105,15 @@ func TestTheSameContentIsIngestedOnce(t *testing.T) {
 		assert.True(t, same)
 		assert.Equal(t, []any{1, docstate.Ready, keys}, []any{d.Ingestion.Build, d.Ingestion.Status, w.blobs.Keys()})
 
+		bytes, err := w.knowledge.Receive(t.Context(), b.Organization, id, strings.NewReader("swordfish"))
+		require.NoError(t, err)
+		e, same, err := w.knowledge.ReplaceContent(t.Context(), w.admin, b.ID, id, 0, knowledge.NewDocument{
+			Source: catalog.Source{Kind: catalog.FromUpload, Name: "fish.csv"}, ContentType: "text/csv",
+		}, bytes)
+		d = w.must(e.Value, same, err)
+		assert.Equal(t, []any{2, "fish.csv"}, []any{d.Ingestion.Build, d.Source.Name}, "another type is read in another way")
+		w.ingest(id)
+
 		read := w.ingester.Extract
 		w.ingester.Extract = func(context.Context, string, extract.File) (document.Text, error) {
 			return document.Text{}, extract.Fault{Code: extract.Unreadable}
@@ -123,7 +134,7 @@ func TestTheSameContentIsIngestedOnce(t *testing.T) {
 	})
 }
 
-// An address replaces a text, and the other way round; what is fetched has no bytes until then.
+// An address replaces a text, and the other way round. The old bytes stay until others have been fetched.
 func TestContentIsReplacedByAnAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -131,21 +142,47 @@ func TestContentIsReplacedByAnAddress(t *testing.T) {
 		b := w.base()
 		id := w.ready(b, "swordfish")
 		url := knowledge.NewDocument{Source: catalog.Source{Kind: catalog.FromURL, URL: "https://example.com/a"}}
+		old := w.read(id)
 		for range 2 { // the server's first answer is forgotten
 			e, same, err := w.knowledge.ReplaceContent(t.Context(), w.admin, b.ID, id, 0, url, nil)
 			d := w.must(e.Value, same, err)
-			assert.Equal(t, []any{"", "", int64(0), docstate.Fetching}, []any{d.Bytes, d.SHA256, d.Size,
+			assert.Equal(t, []any{old.Bytes, old.SHA256, old.Size, docstate.Fetching}, []any{d.Bytes, d.SHA256, d.Size,
 				d.Ingestion.Stage})
 			assert.Len(t, append(w.find("swordfish"), w.find("marlin")...), 1, "the old text is found")
 			w.ingest(id)
 			assert.Equal(t, []int{0, 1}, []int{len(w.find("swordfish")), len(w.find("marlin"))})
+			old = w.read(id)
+			assert.Equal(t, "marlin", string(w.blob(old.Bytes)))
 		}
 		assert.Equal(t, 3, w.read(id).Ingestion.Version)
 		w.must(w.replace(b, id, "swordfish"))
 		w.ingest(id)
 		assert.Equal(t, catalog.Source{Kind: catalog.FromText}, w.read(id).Source)
 		w.alone(b, id, "swordfish")
+
+		w.ingester.Fetch = ingest.Fetch{Client: absent{}}
+		e, same, err := w.knowledge.ReplaceContent(t.Context(), w.admin, b.ID, id, 0, url, nil)
+		w.must(e.Value, same, err)
+		_, same, err = w.replace(b, id, "swordfish")
+		require.NoError(t, err)
+		assert.False(t, same, "the address is on its way")
+		e, same, err = w.knowledge.ReplaceContent(t.Context(), w.admin, b.ID, id, 0, url, nil)
+		w.must(e.Value, same, err)
+		w.ingest(id)
+		assert.Equal(t, docstate.FetchFailed, w.read(id).Ingestion.Failure.Code)
+		w.alone(b, id, "swordfish")
 	})
+}
+
+// absent is a server that has nothing.
+type absent struct{}
+
+func (absent) Do(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	w.WriteHeader(http.StatusNotFound)
+	response := w.Result()
+	response.Request = r
+	return response, nil
 }
 
 // At each call of a port the process dies while content is replaced; the client sends it again, and nothing of the

@@ -499,11 +499,11 @@ func (k *Knowledge) again(
 	return e, err
 }
 
-// ReplaceContent gives a document other content, and begins its ingestion. n has its source, and bytes are nil
-// for what is fetched. Search finds the old text until the new one is ready. The bytes that the document has already
-// change nothing, unless its last ingestion failed; then same is true. It returns a problem as [Knowledge.Reprocess],
-// of kind Invalid for an address that may not be called, and of kind PreconditionFailed when match is not the
-// document's version.
+// ReplaceContent gives a document other content, and begins its ingestion. n has its source. bytes are nil for what is
+// fetched; the document keeps those that it has until then. Search finds the old text until the new one is ready. The
+// same bytes of the same source and type change nothing, unless the last ingestion failed; then same is true. It
+// returns a problem as [Knowledge.Reprocess], of kind Invalid for an address that may not be called, and of kind
+// PreconditionFailed when match is not the document's version.
 func (k *Knowledge) ReplaceContent(
 	ctx context.Context, p tenant.Principal, base, id string, match record.Match, n NewDocument, bytes *Received,
 ) (e record.Entity[catalog.Document], same bool, err error) {
@@ -515,11 +515,17 @@ func (k *Knowledge) ReplaceContent(
 	e, err = k.again(ctx, p, base, id, match, func(d *catalog.Document, tx *record.Tx) error {
 		if bytes != nil {
 			done := d.Bytes == bytes.stored.Key // by an earlier attempt
-			if same = !done && d.SHA256 == bytes.hash() && d.Ingestion.Failure == nil; same || done {
+			same = !done && d.SHA256 == bytes.hash() && d.Source == n.Source && d.ContentType == n.ContentType &&
+				d.Ingestion.Failure == nil
+			if same || done {
 				return errNothing
 			}
 		}
-		d.Source, d.ContentType, d.UserID = n.Source, n.ContentType, p.User
+		d.Source, d.UserID = n.Source, p.User
+		if bytes == nil {
+			return nil
+		}
+		d.ContentType = n.ContentType
 		return k.TakeBytes(ctx, tx, d, bytes)
 	})
 	if errors.Is(err, errNothing) {
@@ -531,16 +537,13 @@ func (k *Knowledge) ReplaceContent(
 	return e, same, err
 }
 
-// TakeBytes gives a document bytes in place of those it has; none are fetched later.
+// TakeBytes gives a document bytes in place of those it has.
 func (k *Knowledge) TakeBytes(ctx context.Context, tx *record.Tx, d *catalog.Document, bytes *Received) error {
 	if d.Bytes != "" {
 		tx.DropBlob(*d, d.Bytes)
 	}
-	d.Bytes, d.Size, d.SHA256 = "", 0, ""
-	if bytes != nil {
-		tx.NameBlob(bytes.stored)
-		d.Bytes, d.Size, d.SHA256 = bytes.stored.Key, bytes.stored.Size, bytes.hash()
-	}
+	tx.NameBlob(bytes.stored)
+	d.Bytes, d.Size, d.SHA256 = bytes.stored.Key, bytes.stored.Size, bytes.hash()
 	return k.moveReservation(ctx, tx, d)
 }
 

@@ -91,6 +91,7 @@ func described(s *httpapi.Server) []huma.Operation {
 				Name: "If-Match", In: "header", Schema: text(), Description: "Only if the resource still has this ETag",
 			}},
 			Description: "Needs level `manage`. Search finds the old text until the new one is ready, then never. " +
+				"Until then its hits have the new source. The content of a url comes when it has been fetched. " +
 				"A failure leaves the old text, with `last_error`.",
 			RequestBody: sentAs(contentFields.Schema(), httpapi.SchemaOf[replacementBody](s)),
 			Responses: map[string]*huma.Response{
