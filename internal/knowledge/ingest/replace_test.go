@@ -174,6 +174,32 @@ func TestContentIsReplacedByAnAddress(t *testing.T) {
 	})
 }
 
+// A document that nobody gave a title has the name of its new file.
+func TestTheTitleFollowsTheFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id := ""
+		for _, name := range []string{"prices-2024.txt", "prices-2025.txt"} {
+			bytes, err := w.knowledge.Receive(t.Context(), b.Organization, id, strings.NewReader(name))
+			require.NoError(t, err)
+			n := knowledge.NewDocument{
+				Source: catalog.Source{Kind: catalog.FromUpload, Name: name}, ContentType: "text/plain",
+			}
+			if id == "" {
+				e, _, err := w.knowledge.Add(t.Context(), w.admin, b, n, bytes)
+				require.NoError(t, err)
+				id = e.Value.ID
+			} else {
+				e, same, err := w.knowledge.ReplaceContent(t.Context(), w.admin, b.ID, id, 0, n, bytes)
+				w.must(e.Value, same, err)
+			}
+			w.ingest(id)
+			assert.Equal(t, []any{name, false}, []any{w.read(id).Title, w.read(id).Titled})
+		}
+	})
+}
+
 // absent is a server that has nothing.
 type absent struct{}
 

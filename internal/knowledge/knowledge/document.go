@@ -167,9 +167,7 @@ func (k *Knowledge) newDocument(
 	if n.Language != Auto {
 		d.Language = n.Language
 	}
-	if !d.Titled {
-		d.Title = document.Cut(cmp.Or(n.Source.Name, n.Source.URL, "Untitled"), MaxTitle)
-	}
+	nameBySource(&d)
 	if bytes == nil {
 		d.ID = k.Host.NewID()
 	} else {
@@ -178,6 +176,13 @@ func (k *Knowledge) newDocument(
 	}
 	d.Ingestion, _ = docstate.Apply(d.Ingestion, now, docstate.Begin{From: firstStage(d)}) // never refused
 	return d
+}
+
+// nameBySource gives a document a title where nobody has given it one; its text may tell a better one.
+func nameBySource(d *catalog.Document) {
+	if !d.Titled {
+		d.Title = document.Cut(cmp.Or(d.Source.Name, d.Source.URL, "Untitled"), MaxTitle)
+	}
 }
 
 func firstStage(d catalog.Document) docstate.Stage {
@@ -522,6 +527,7 @@ func (k *Knowledge) ReplaceContent(
 			}
 		}
 		d.Source, d.UserID = n.Source, p.User
+		nameBySource(d)
 		if bytes == nil {
 			return nil
 		}
