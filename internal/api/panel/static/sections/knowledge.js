@@ -14,6 +14,7 @@ import { useBases, useGroups } from '../ui/names.js'
 import { Await, Card, Copy, Empty, Facts, Id, Json, Needs, Page, Problem, Status, Time } from '../ui/parts.js'
 import { JsonField } from '../ui/schema.js'
 import { useSchemaHelp } from '../ui/schemahelp.js'
+import { followed, underWay } from '../ui/uploads.js'
 
 export function Knowledge() {
   const { id, more } = place.value
@@ -177,6 +178,16 @@ function Again({ of: d }) {
   return html`<${Act} label="Try again" act=${() => post(`/knowledge-bases/${d.knowledge_base_id}/documents/${d.document_id}/reprocess`)} />`
 }
 
+/** Reads a document until it is seen in another state; one that was deleted has failed. @param {{path: string, of: any, seen: (document: any) => void}} p @returns {any} */
+function Followed({ path, of, seen }) {
+  const { data, error } = useLive(`${path}/${of.document_id}`)
+  useEffect(() => {
+    if (error?.status === 404) seen({ ...of, status: 'failed', error: 'The document was deleted.' })
+    else if (data) seen(data)
+  }, [data, error])
+  return null
+}
+
 /** @typedef {{file: File, share: number, error: any, document: any, duplicate: boolean, stop: AbortController}} Sending document: what it became, as it was seen last */
 
 /** Files that are dropped or chosen, sent two at a time, each with its progress: of the upload, then of its document. @param {{id: string}} p */
@@ -199,15 +210,10 @@ function Uploads({ id }) {
     await severally(2, fresh, one)
   }
   const sent = sending.filter((s) => s.document)
-  const underWay = sent.some((s) => ['pending', 'processing'].includes(s.document.status))
-  const pages = usePages(sent.length > 0 ? path : null, 'documents', 'document_id', {}, underWay ? often : slowly, sending.length)
-  const rows = /** @type {any[]} */ (pages.data.value?.rows ?? [])
-  useEffect(() => { // the newest come first, so what was sent is among the first
-    for (const s of sent) {
-      const now = rows.find((d) => d.document_id === s.document.document_id)
-      if (now && now !== s.document) change(s, { document: now })
-    }
-  }, [rows, sending])
+  const pages = usePages(sent.length > 0 ? path : null, 'documents', 'document_id', {}, sent.some((s) => underWay(s.document)) ? often : slowly, Math.min(100, sending.length))
+  const rows = /** @type {any[]|null} */ (pages.data.value?.rows ?? null)
+  const { news, alone } = followed(sent, rows, 20)
+  useEffect(() => { for (const [s, document] of news) change(s, { document }) }, [rows, sending])
   const stop = (/** @type {Sending} */ s) => {
     s.stop.abort()
     change(s, { error: new Failure(0, { code: 'stopped', detail: 'Stopped by you.' }) })
@@ -226,7 +232,8 @@ function Uploads({ id }) {
     setOver(false)
     send([...(e.dataTransfer?.files ?? [])])
   }
-  return html`<div class="drop ${over ? 'over' : ''}" onDragOver=${(/** @type {Event} */ e) => { e.preventDefault(); setOver(true) }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
+  return html`${alone.map((s) => html`<${Followed} key=${s.document.document_id} path=${path} of=${s.document} seen=${(/** @type {any} */ document) => change(s, { document })} />`)}
+  <div class="drop ${over ? 'over' : ''}" onDragOver=${(/** @type {Event} */ e) => { e.preventDefault(); setOver(true) }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
     <form class="inline" aria-label="Upload" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); send(chosen) }}>
       <div class="field"><label for="documents">Files</label><input id="documents" type="file" multiple ref=${input} onChange=${(/** @type {any} */ e) => setChosen([...e.target.files])} /></div>
       <div class="buttons"><button type="submit">Upload</button></div>
