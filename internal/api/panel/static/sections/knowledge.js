@@ -7,6 +7,7 @@ import { bytes, count, number } from '../format.js'
 import { may } from '../session.js'
 import { go, place, setQuery, to } from '../router.js'
 import { ask, Dialog } from '../ui/dialog.js'
+import { stands } from '../ui/cited.js'
 import { EditForm, useEdit } from '../ui/edit.js'
 import { Act, Choices, EditButton, Field, Form, Late, useAct, useDraft } from '../ui/form.js'
 import { column, List, useChosen, useList } from '../ui/list.js'
@@ -364,20 +365,24 @@ function Document({ base, id }) {
 
 const around = 1500 // characters before and behind a place
 
-/** What was read out of a document; the place that an address means is marked. @param {{path: string, version: number}} p */
+/** What was read out of a document; the place that an address means is marked, if it still begins as the address says. @param {{path: string, version: number}} p */
 function Extracted({ path, version }) {
-  const from = Number(place.value.query.get('from') ?? -1)
+  const meant = Number(place.value.query.get('from') ?? -1)
+  const begins = place.value.query.get('begins') ?? ''
   const end = Number(place.value.query.get('to') ?? -1)
   const [text, setText] = useState(/** @type {string|null} */ (null))
   const [whole, setWhole] = useState(false)
   const mark = useRef(/** @type {HTMLElement|null} */ (null))
   const load = useAct(async () => setText(await (await request('GET', `${path}/text`)).text()))
   useEffect(() => { load.run() }, [version])
-  useEffect(() => { mark.current?.scrollIntoView({ block: 'center' }) }, [text, from])
+  useEffect(() => { mark.current?.scrollIntoView({ block: 'center' }) }, [text, meant])
   const all = useMemo(() => (text === null ? null : characters(text)), [text])
   if (all === null) return html`<${Card} title="Text">${load.error ? html`<${Problem} error=${load.error} retry=${load.run} />` : html`<p role="status" aria-busy="true">Loading…</p>`}</${Card}>`
+  const changed = meant >= 0 && !stands(all, meant, begins)
+  const from = changed ? -1 : meant
   const [first, last] = whole ? [0, all.length] : from >= 0 ? [Math.max(0, from - around), Math.min(all.length, end + around)] : [0, Math.min(all.length, 4 * around)]
   return html`<${Card} title="Text" actions=${(first > 0 || last < all.length) && html`<button type="button" class="secondary" onClick=${() => setWhole(true)}>Show all ${number(all.length)} characters</button>`}>
+    ${changed && html`<p role="status">The document has changed since it was cited: the passage does not stand here any more.</p>`}
     <div class="passage" tabindex="0" role="region" aria-label="Text">${first > 0 && '…'}${from >= 0 && from < all.length
       ? html`${all.slice(first, from)}<mark ref=${mark}>${all.slice(from, end)}</mark>${all.slice(end, last)}` : all.slice(first, last)}${last < all.length && '…'}</div></${Card}>`
 }

@@ -2,16 +2,9 @@
 import { useMemo } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { duration, number } from '../format.js'
-import { to } from '../router.js'
+import { citedAt } from './cited.js'
 import { Json } from './parts.js'
 import { Markdown } from './markdown.js'
-
-/** @param {any} c a citation */
-export function citedAt(c) {
-  if (!c || c.state || !c.document_id) return null
-  const at = c.quote ?? c.chunk
-  return to(['knowledge', c.knowledge_base_id, c.document_id], { from: at.start, to: at.end })
-}
 
 /** @type {any[]} */
 const none = []
