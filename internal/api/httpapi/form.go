@@ -81,9 +81,9 @@ func (f Field[T]) schema() *huma.Schema {
 }
 
 // ReadForm reads the form in a request's body as it streams in. file is called with each part that is a file. Other
-// parts that no field names are ignored; they may have maxOther bytes, any number where it is 0; see [NoOthers]. Its errors are
-// those of file and of the fields' Read, and that the body is not a form, or one with a field that is too long, is not
-// UTF-8 or is sent too often.
+// parts that no field names are ignored; they may have maxOther bytes, any number where it is 0; see [NoOthers]. Its
+// errors are those of file and of the fields' Read, and that the body is not a form, or one with a field that is too
+// long, is not UTF-8 or is sent too often.
 func ReadForm[T any](
 	r *http.Request, fields Fields[T], maxOther int64, into *T, file func(*Part) error,
 ) error {

@@ -395,7 +395,8 @@ func (k *Knowledge) Begin(tx *record.Tx, d *catalog.Document, e docstate.Begin) 
 	kept := catalog.Build{}
 	if e.From == docstate.Indexing { // of what there is
 		kept = d.Ready
-	} else if d.Ingestion.Active() && !d.Ingestion.Quiet { // what it has fetched is not found, so it must come again
+	} else if d.Ingestion.Active() && !d.Ingestion.Quiet {
+		// Search does not find what was fetched, so the next fetch must not answer 304.
 		d.Source.ETag, d.Source.Modified = "", ""
 	}
 	return k.beginWith(tx, d, e, kept)

@@ -51,7 +51,7 @@ type toolkitBody struct {
 	Command     []string                   `json:"command,omitempty" doc:"of an MCP server that is a program of this machine, where the deployment allows it"`
 	Credentials json.RawMessage            `json:"credentials,omitempty" shape:"Credentials|null" doc:"write-only: {type: bearer, token}, {type: header or query, name, value}, {type: basic, username, password}; null for none"`
 	Enabled     httpapi.Nullable[[]string] `json:"enabled,omitzero" doc:"the tools that are enabled, and no others; by default all that are found at creation, or none where they are over 128"`
-	Include     httpapi.Nullable[[]string] `json:"include,omitzero" doc:"which operations of an OpenAPI document, or which tools of an MCP server, become tools: their ids or names, tag:TAG or path:PATH, where * stands for any characters; null for all. An edit asks the server again, as a refresh does, and is a request of its own"`
+	Include     httpapi.Nullable[[]string] `json:"include,omitzero" doc:"which operations of an OpenAPI document, or which tools of an MCP server, become tools: their ids or names, tag:TAG or path:PATH, where * stands for any characters; null for all. To change it asks the server again, as a refresh does, and is a request of its own; what it has already changes nothing"`
 	Exclude     httpapi.Nullable[[]string] `json:"exclude,omitzero" doc:"which of these do not, in the same form"`
 }
 
