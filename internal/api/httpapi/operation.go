@@ -24,7 +24,6 @@ type Operation struct {
 	OfRun bool // the path has {run_id}, and the run's token may use it
 	Open  bool // it answers without a key; there is no principal then, and no level
 
-	strict  bool
 	members Members // that its body may have
 }
 

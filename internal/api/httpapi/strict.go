@@ -29,15 +29,13 @@ type Members map[string]Members
 // MembersOf are those of a type.
 func MembersOf[T any]() Members { return membersOf(nil, reflect.TypeFor[T]()) }
 
-// Strict has an operation refuse a body with a member that its type does not have. A field _ of the type puts that in
-// the document (additionalProperties). Each PATCH does so, too, except for members of its answer.
-func Strict(o *Operation) { o.strict = true }
-
-// membersOfBody are those that the body of an operation may have; in and out are its input and its output.
+// membersOfBody are those that the body of an operation may have; in and out are its input and its output. A body whose
+// type has a field _ with additionalProperties:"false" may have those of the type: so the document says, too. That of a
+// PATCH may have those of the answer besides. Any other may have any.
 func (o *Operation) membersOfBody(in, out reflect.Type) Members {
 	var of []reflect.Type
-	if o.strict || o.Method == http.MethodPatch {
-		body, _ := in.FieldByName("Body")
+	body, has := in.FieldByName("Body")
+	if has && (o.Method == http.MethodPatch || closed(body.Type)) {
 		of = append(of, body.Type)
 	}
 	if o.Method == http.MethodPatch {
@@ -45,6 +43,15 @@ func (o *Operation) membersOfBody(in, out reflect.Type) Members {
 		of = append(of, view.Type)
 	}
 	return membersOf(nil, of...)
+}
+
+// closed reports whether the document says of a type that it has no other members.
+func closed(t reflect.Type) bool {
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	mark, _ := t.FieldByName("_")
+	return mark.Tag.Get("additionalProperties") == "false"
 }
 
 // membersOf are the members that any of the types has, nil where one of them is free to have any. within are the types

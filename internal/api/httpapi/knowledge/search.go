@@ -16,8 +16,7 @@ func (h *handlers) searchRoutes() {
 	httpapi.SchemaOf[condition](h.Server)
 	r := h.routes()
 	r.Write = tenant.LevelRead
-	httpapi.Route(r, "POST /search", "search", "Find chunks of documents by words and by meaning", h.search,
-		httpapi.Strict)
+	httpapi.Route(r, "POST /search", "search", "Find chunks of documents by words and by meaning", h.search)
 }
 
 // condition describes what metadata may be asked for beside one value.

@@ -27,8 +27,7 @@ type RunPath struct {
 func (h *handlers) runRoutes() {
 	r := h.routes("runs")
 	httpapi.Route(r, "GET /runs", "list-runs", "List runs, newest first", h.listRuns)
-	httpapi.Route(r, "POST /runs/cancel", "cancel-runs", "Cancel all active runs that match", h.cancelMany,
-		httpapi.Strict)
+	httpapi.Route(r, "POST /runs/cancel", "cancel-runs", "Cancel all active runs that match", h.cancelMany)
 	httpapi.Route(r, "GET /runs/{run_id}", "read-run", "Read a run", h.readRun, httpapi.OfRun)
 	httpapi.Route(r, "POST /runs/{run_id}/resume", "resume-run",
 		"Decide what a paused run waits for", h.resume, httpapi.OfRun)
