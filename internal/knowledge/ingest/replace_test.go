@@ -200,6 +200,25 @@ func TestTheTitleFollowsTheFile(t *testing.T) {
 	})
 }
 
+// Who replaces a document's content pays for its ingestions from then on.
+func TestWhoReplacesContentPays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.baseOf("paid")
+		id := w.ready(b, "swordfish")
+		first := w.admin.User
+		w.admin.User = "another"
+		w.must(w.replace(b, id, "marlin"))
+		w.ingest(id)
+		var payers []string
+		entries, _ := w.charged()
+		for _, e := range entries {
+			payers = append(payers, e.UserID)
+		}
+		assert.ElementsMatch(t, []string{first, "another"}, payers)
+	})
+}
+
 // absent is a server that has nothing.
 type absent struct{}
 
