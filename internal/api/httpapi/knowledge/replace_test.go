@@ -45,7 +45,8 @@ func TestTheContentOfADocumentIsReplaced(t *testing.T) {
 	assert.Equal(t, "five euros", l.get(id, "/text").Body.String())
 	assert.Equal(t, "2", at(t, l.get(id, ""), "version"))
 
-	w = l.put(id, `{"text":"five euros"}`)
+	body, kind = form(t, "file:new.txt", "five euros")
+	w = l.put(id, body, "Content-Type", kind)
 	require.Equal(t, http.StatusOK, w.Code, w.Body)
 	assert.Equal(t, []string{"ready", "upload", "2"},
 		[]string{at(t, w, "status"), at(t, w, "source.kind"), at(t, w, "version")})
@@ -61,9 +62,8 @@ func TestTheContentOfADocumentIsReplaced(t *testing.T) {
 
 	w = l.put(id, `{"url":"https://example.com/a"}`)
 	require.Equal(t, http.StatusAccepted, w.Code, w.Body)
-	assert.Equal(t, []string{"url", "0", "<nil>"},
-		[]string{at(t, w, "source.kind"), at(t, w, "size"), at(t, w, "sha256")})
-	refused(t, l.get(id, "/content"), http.StatusNotFound, "not_found")
+	assert.Equal(t, []string{"url", "3"}, []string{at(t, w, "source.kind"), at(t, w, "size")})
+	assert.Equal(t, "six", l.get(id, "/content").Body.String(), "until the address has been fetched")
 	assert.Equal(t, "five euros", l.get(id, "/text").Body.String())
 	assert.Equal(t, 1, l.count())
 }
