@@ -1,4 +1,4 @@
-// Which documents files that were sent have become, as they are now.
+// The documents of files that were sent, as they are now.
 
 /** @typedef {{document: any}} Sent a file with its document, as it was seen last */
 
@@ -6,8 +6,8 @@
 export const underWay = (d) => ['pending', 'processing'].includes(d.status)
 
 /**
- * What the newest documents of a base say of those that were sent; and some that are under way and not among them, each
- * to be read by its own address: an older one was sent once more, or it was deleted.
+ * The documents that were sent and have another state among the newest of their base; and some under way that are not
+ * among these, each to be read by its own address: it is older, or it was deleted.
  * @template {Sent} T @param {T[]} sent @param {any[]|null} newest null: not known yet @param {number} most of those to be read
  * @returns {{news: [T, any][], alone: T[]}}
  */
