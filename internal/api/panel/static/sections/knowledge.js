@@ -365,7 +365,7 @@ function Document({ base, id }) {
 
 const around = 1500 // characters before and behind a place
 
-/** What was read out of a document; the place that an address means is marked, if it still begins as the address says. @param {{path: string, version: number}} p */
+/** What was read out of a document; the place that an address means is marked, if its beginning is that in the address. @param {{path: string, version: number}} p */
 function Extracted({ path, version }) {
   const meant = Number(place.value.query.get('from') ?? -1)
   const begins = place.value.query.get('begins') ?? ''

@@ -8,5 +8,5 @@ export function citedAt(c) {
   return to(['knowledge', c.knowledge_base_id, c.document_id], { from: at.start, to: at.end, begins: Array.from(c.text ?? '').slice(0, 60).join('') })
 }
 
-/** Whether a text still has at a place what {@link citedAt} says: documents change. @param {{slice: (from: number, to?: number) => string}} text @param {number} from @param {string} begins */
+/** Whether a text still has at a place the beginning in the link of {@link citedAt}: documents change. @param {{slice: (from: number, to?: number) => string}} text @param {number} from @param {string} begins */
 export const stands = (text, from, begins) => text.slice(from, from + Array.from(begins).length) === begins
