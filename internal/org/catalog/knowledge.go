@@ -172,7 +172,7 @@ func (d Document) In(collection string) Document {
 	return d
 }
 
-// Shown is the language that clients are shown: that was said, or that the text tells. It is empty until it is known.
+// Shown is the language that clients see: that of the document, or of its text. It is empty until it is known.
 func (d Document) Shown() string {
 	b := d.Ready
 	if b.Number == 0 {
