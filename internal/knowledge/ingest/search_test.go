@@ -11,6 +11,7 @@ import (
 
 	"agentplatform/internal/knowledge/knowledge"
 	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/text/index"
 	"agentplatform/internal/text/ranking"
 )
@@ -194,5 +195,25 @@ func TestSearchAcrossTheDeletionOfADocument(t *testing.T) {
 		require.Nil(t, w.beforeGet)
 		require.Len(t, hits, 1)
 		assert.Equal(t, other, hits[0].Document.ID)
+	})
+}
+
+// Where something is gone of a document that nobody has changed, a request looks once: another look costs, and finds
+// the same.
+func TestNothingIsLookedForAgainWithoutAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id := w.ready(b, "The word is swordfish.")
+		require.NoError(t, w.blobs.DeleteAll(t.Context(), ""))
+		require.Empty(t, w.blobs.Keys())
+		x := &counting{Index: w.index}
+		w.knowledge.Index = x
+		assert.Empty(t, w.find("swordfish"))
+		assert.Len(t, x.queries, 1)
+		calls := w.fate.calls
+		_, _, err := w.knowledge.Text(t.Context(), w.admin, b.ID, id)
+		assert.True(t, problem.Is(err, "not_found"), "%v", err)
+		assert.LessOrEqual(t, w.fate.calls-calls, 8)
 	})
 }

@@ -34,21 +34,27 @@ func (k *Knowledge) Content(
 	return d, content, err
 }
 
-// reading reads something of a document. Where it is gone, since the document was replaced meanwhile, it reads the
-// document again. It returns a problem of kind NotFound or Forbidden.
+// reading reads something of a document. Where it is gone and the document has changed meanwhile, it reads the document
+// again, at most maxLooks times. It returns a problem of kind NotFound or Forbidden.
 func (k *Knowledge) reading(
 	ctx context.Context, p tenant.Principal, base, id, what string, read func(catalog.Document) error,
 ) error {
+	missing := problem.Missing(what + " of document " + id)
+	version := int64(0)
 	for range maxLooks {
 		e, err := k.Document(ctx, p, base, id)
-		if err == nil {
-			err = read(e.Value)
+		switch {
+		case err != nil:
+			return err
+		case e.Version() == version:
+			return missing
 		}
-		if !errors.Is(err, blob.ErrMissing) && !errors.Is(err, record.ErrConflict) {
+		version = e.Version()
+		if err = read(e.Value); !errors.Is(err, blob.ErrMissing) && !errors.Is(err, record.ErrConflict) {
 			return err
 		}
 	}
-	return problem.Missing(what + " of document " + id)
+	return missing
 }
 
 // open opens a blob of a document for a client, who may read the document. It returns [blob.ErrMissing] for what is not

@@ -182,7 +182,7 @@ func (k *Knowledge) search(ctx context.Context, p tenant.Principal, q Question) 
 		return found, false, err
 	}
 	s := &search{Knowledge: k, p: p, q: q, bases: bases, wanted: q.Limit, seen: map[string]*catalog.Document{},
-		replaced: map[index.Version]bool{}, pieces: map[piece][]document.Chunk{}}
+		replaced: map[index.Version]bool{}, pieces: map[piece][]document.Chunk{}, gone: map[string]int{}}
 	if err := s.prepare(ctx, &found); err != nil {
 		return found, false, err
 	}
@@ -193,12 +193,34 @@ func (k *Knowledge) search(ctx context.Context, p tenant.Principal, q Question) 
 	if found.Hits, err = s.shown(ctx, hits); err != nil {
 		return found, false, err
 	}
-	now, err := record.Several[catalog.KnowledgeBase](ctx, k.Store, p.Scope(), slices.Sorted(maps.Keys(bases)))
-	moved = s.gone
-	for id, b := range now {
-		moved = moved || b.Value.Collection != bases[id].Collection
-	}
+	moved, err = s.moved(ctx)
 	return found, moved, err
+}
+
+// moved reports whether a base has another collection by now, or a document whose chunks were gone has another build.
+// A document that was deleted is left out, so nothing is to be looked for again.
+func (s *search) moved(ctx context.Context) (bool, error) {
+	bases, err := record.Several[catalog.KnowledgeBase](
+		ctx, s.Store, s.p.Scope(), slices.Sorted(maps.Keys(s.bases)))
+	if err != nil {
+		return false, err
+	}
+	for id, b := range bases {
+		if b.Value.Collection != s.bases[id].Collection {
+			return true, nil
+		}
+	}
+	if len(s.gone) == 0 {
+		return false, nil
+	}
+	documents, err := record.Several[catalog.Document](ctx, s.Store, s.p.Scope(), slices.Sorted(maps.Keys(s.gone)))
+	for _, d := range documents {
+		now := d.Value.In(s.bases[d.Value.KnowledgeBase].Collection)
+		if now.Ready.Number != s.gone[d.Value.ID] {
+			return true, nil
+		}
+	}
+	return false, err
 }
 
 // asked returns the bases that a question is about, by id.
@@ -243,7 +265,7 @@ type search struct {
 	phrases [][]string
 	rarity  []float64                  // of the terms
 	pieces  map[piece][]document.Chunk // that were read; nil: gone
-	gone    bool                       // a chunk was gone: its document was replaced or deleted meanwhile
+	gone    map[string]int             // the builds whose chunks were gone, by their documents
 	// language is the query's; empty: unknown.
 	language string
 	wanted   int // hits: as many as the documents can have
@@ -604,6 +626,6 @@ func (s *search) chunk(ctx context.Context, h ranking.Hit) (c document.Chunk, th
 	if n := h.Index % perPiece; n < len(chunks) {
 		return chunks[n], true, nil
 	}
-	s.gone = true
+	s.gone[h.Document] = h.Number
 	return c, false, nil
 }
