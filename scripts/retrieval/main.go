@@ -5,7 +5,7 @@
 //
 // A collection is two files in the folder: NAME.docs.jsonl, a line {"id", "title", "text", "language"} for each
 // document, and NAME.queries.jsonl, a line {"id", "text", "relevant": ids of documents, "answers"} for each query.
-// Where no language is given, it is that which the id begins with ("de-12"), else English. Each collection is measured
+// Where no language is given, it is the first part of the id ("de-12"), else English. Each collection is measured
 // as one base; as one of the first 42 words of each document, where it is of one language, as short texts are what
 // most people have; as a base for each of its languages; and in one base with all the others.
 //

@@ -30,7 +30,7 @@ type Members map[string]Members
 func MembersOf[T any]() Members { return membersOf(nil, reflect.TypeFor[T]()) }
 
 // membersOfBody are those that the body of an operation may have; in and out are its input and its output. A body whose
-// type has a field _ with additionalProperties:"false" may have those of the type: so the document says, too. That of a
+// type has a field _ with additionalProperties:"false" may have those of the type, as in the document. That of a
 // PATCH may have those of the answer besides. Any other may have any.
 func (o *Operation) membersOfBody(in, out reflect.Type) Members {
 	var of []reflect.Type
@@ -45,7 +45,7 @@ func (o *Operation) membersOfBody(in, out reflect.Type) Members {
 	return membersOf(nil, of...)
 }
 
-// closed reports whether the document says of a type that it has no other members.
+// closed reports whether the document allows no other members in a type.
 func closed(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct {
 		return false

@@ -193,7 +193,7 @@ func TestReadyDocumentStaysReadyWhenReprocessingFails(t *testing.T) {
 	assert.Equal(t, 3, l.Build)
 }
 
-// A failure says whether it is of a quiet ingestion; the next one that ends well takes it away.
+// A failure records whether its ingestion was quiet. The next ingestion that ends well removes it.
 func TestFailureOfAQuietIngestion(t *testing.T) {
 	l := begun(t, docstate.Extracting)
 	l.do(l.claim("a"))

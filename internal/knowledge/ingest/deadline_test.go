@@ -74,7 +74,7 @@ func (b before) Put(ctx context.Context, key string, r io.Reader, limit int64) (
 	return b.Store.Put(ctx, key, r, limit)
 }
 
-// The deadline passes while the vectors of a call are stored. What the call used is charged all the same, once.
+// The deadline passes while the vectors of a call are stored. The tokens of the call are charged all the same, once.
 func TestACallBeforeTheDeadlineIsCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -200,7 +200,7 @@ func TestTheTitleFollowsTheFile(t *testing.T) {
 	})
 }
 
-// Who replaces a document's content pays for its ingestions from then on.
+// The user who replaces a document's content pays for its ingestions from then on.
 func TestWhoReplacesContentPays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -28,7 +28,7 @@ import (
 	"agentplatform/internal/text/words"
 )
 
-// Bounds of what a stage stores, in bytes. What is extracted has at most 20 million characters, with its structure.
+// Bounds of what a stage stores, in bytes. An extracted text has at most 20 million characters, and its structure.
 const (
 	maxTextBlob = 256 << 20
 	perPiece    = catalog.ChunksOfPiece

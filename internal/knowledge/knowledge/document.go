@@ -178,7 +178,7 @@ func (k *Knowledge) newDocument(
 	return d
 }
 
-// nameBySource gives a document a title where nobody has given it one; its text may tell a better one.
+// nameBySource gives a document without a title one by its source. Its text may have a better one.
 func nameBySource(d *catalog.Document) {
 	if !d.Titled {
 		d.Title = document.Cut(cmp.Or(d.Source.Name, d.Source.URL, "Untitled"), MaxTitle)

@@ -403,7 +403,7 @@ func (s *search) counted(
 }
 
 // hits asks the index for candidates, drops those that are not to be shown, and ranks the others; when too few are left
-// it asks for more. Those whose score is too low count, too: what comes later is no better. Where enough were left out
+// it asks for more. Those whose score is too low count, too: later ones are not better. Where enough were left out
 // because their documents have enough hits, one further look finds hits of others.
 func (s *search) hits(ctx context.Context) ([]ranking.Hit, error) {
 	limit := max(firstLook, 5*s.q.Limit)
@@ -475,8 +475,8 @@ func (s *search) chosen(
 	return hits, over, all, nil
 }
 
-// admits reads the text of a hit. It returns whether the text has the phrases of the query and, for distinct hits, is
-// no near-duplicate of a better one. It adds its sketch to theirs.
+// admits reads the text of a hit. It returns whether the text has the phrases of the query. Where hits must be distinct,
+// a near-duplicate of a better hit is not admitted. It adds its sketch to theirs.
 func (s *search) admits(ctx context.Context, h ranking.Hit, better *[]sketch) (bool, error) {
 	c, there, err := s.chunk(ctx, h)
 	if err != nil || !there {
@@ -524,7 +524,7 @@ func (s *search) lists(ctx context.Context, limit int) (lists []ranking.List, mo
 	return lists, more, nil
 }
 
-// trusted says how far ranks by a model's vectors count. Beside words, a lexical model counts nothing in a script
+// trusted returns how far ranks by a model's vectors count. Beside words, a lexical model counts nothing in a script
 // without spaces, of which it knows nothing. Without words, every model counts.
 func (s *search) trusted(model catalog.EmbeddingModel) ranking.Trust {
 	trust := s.Models.trust(model)

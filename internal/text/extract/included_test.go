@@ -55,7 +55,7 @@ func TestAttachmentsAreRead(t *testing.T) {
 	assert.Empty(t, text.Pages)
 }
 
-// Each chunk says under which attachment it stands, whatever headings that has.
+// The headings of each chunk begin with the name of its attachment.
 func TestHeadingsOfAttachmentsStandBelowTheirName(t *testing.T) {
 	inner := enclosing("a.md", "# A\n\none\n\n## B\n\ntwo", "b.txt", "three")
 	box := append([]byte("From a@example.com Mon Mar  2 10:00:00 2026\n"), inner...)
@@ -114,7 +114,7 @@ func TestMailsOfAMailboxAreRead(t *testing.T) {
 	}
 }
 
-// Pictures of a signature take nothing of what the archives beside them may unpack to; several archives share it.
+// Inline pictures do not lower the unpack limit of archives. Several archives share that limit.
 func TestArchivesOfAMailShareTheirLimit(t *testing.T) {
 	docx := zipOf(t, "word/document.xml", `<w:p><w:t>`+strings.Repeat("words ", 100)+`</w:t></w:p>`)
 	for want, files := range map[bool][]string{
@@ -156,7 +156,7 @@ func TestMailboxOverTheLimitIsRefused(t *testing.T) {
 	}
 }
 
-func TestTextThatIsNoMailboxIsRead(t *testing.T) {
+func TestTextLikeAMailboxIsRead(t *testing.T) {
 	for _, words := range []string{"some words", "From me\n\nto you"} {
 		text, err := documentOf(t, "", "a.mbox", []byte(words))
 		require.NoError(t, err)

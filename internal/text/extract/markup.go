@@ -101,7 +101,7 @@ func (r *xmlReader) start(e xml.StartElement) {
 	r.open = append(r.open, xmlElement{e.Name.Local, attributesOf(e), within})
 }
 
-// attributesOf writes the attributes that say something of the content.
+// attributesOf writes the attributes that have content.
 func attributesOf(e xml.StartElement) string {
 	var all strings.Builder
 	for _, a := range e.Attr {

@@ -104,7 +104,7 @@ func TestBinaryWorkbooksAreNotKnown(t *testing.T) {
 	}
 }
 
-// What stands beside the text may be broken.
+// Parts other than the text may be broken.
 func TestBrokenPartsBesideTheTextAreLeftOut(t *testing.T) {
 	const frame = `<a:graphic><c:chart r:id="c"/></a:graphic>`
 	deep := strings.Repeat("<a>", maxDepth+1)

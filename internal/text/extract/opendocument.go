@@ -63,7 +63,7 @@ func readOpenParts(m *members, _ input, b *builder) error {
 	return r.finish()
 }
 
-// openReader reads the elements of an OpenDocument file. What was deleted while changes were tracked is not read, nor
+// openReader reads the elements of an OpenDocument file. Deleted text of tracked changes is not read, nor
 // are comments.
 type openReader struct {
 	gridText

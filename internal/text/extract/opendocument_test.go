@@ -163,7 +163,7 @@ i "E"`, nil},
 	}
 }
 
-// An object in its place, without a part, is no reason to read the whole again.
+// An object without a part does not make the reader start again.
 func TestOpenDocumentIsReadOnce(t *testing.T) {
 	for _, link := range []string{``, ` xlink:href=""`, ` xlink:href="."`, ` xlink:href="./x/.."`} {
 		text, err := documentOf(t, "", "a.odt", openOf(t, "text", `<text:p>A</text:p><draw:object`+link+`><math/>`+

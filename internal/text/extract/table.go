@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// readTable reads comma-separated values, whatever separates them. The first row has the names of the columns if it
+// readTable reads values separated by commas, semicolons, tabs or other characters. The first row has the names of the columns if it
 // looks like that.
 func readTable(in input, b *builder) error {
 	text, err := in.text(b)

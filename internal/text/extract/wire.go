@@ -54,7 +54,7 @@ func encode(w io.Writer, text document.Text, cut bool) error {
 
 var errWire = errors.New("what the reader says makes no sense")
 
-// decode reads what encode wrote. It believes nothing: the child has read a stranger's file. Before a text of more than
+// decode reads what encode wrote. It checks everything: the child has read an untrusted file. Before a text of more than
 // LargeText bytes it waits for room.
 func decode(r io.Reader, most limits, room func() error) (document.Text, bool, error) {
 	var text document.Text

@@ -15,16 +15,16 @@ type Match struct {
 // Matches returns where the words of a query stand in a text of a language, in the order of their starts. The terms are
 // those of [words.QueryTerms].
 func Matches(text string, terms [][]string, language string) (found []Match) {
-	asked := make(map[string]int, len(terms))
+	groups := make(map[string]int, len(terms))
 	for i, variants := range slices.Backward(terms) {
 		for _, t := range variants {
-			asked[t] = i
+			groups[t] = i
 		}
 	}
 	for _, w := range words.Analyze(text, language) {
-		i, is := asked[w.Term]
+		i, is := groups[w.Term]
 		if !is && !w.Stop {
-			i, is = asked[w.Written]
+			i, is = groups[w.Written]
 		}
 		if is {
 			found = append(found, Match{w.Start, w.End, i})

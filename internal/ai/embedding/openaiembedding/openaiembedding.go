@@ -1,7 +1,7 @@
 // Package openaiembedding implements the embedding port with any endpoint that has OpenAI's embeddings API: OpenAI
 // itself, Ollama, vLLM, llama.cpp's server, LiteLLM.
 //
-// The API has no member for a text's purpose. The caller adds the prefix by which a model tells queries from passages
+// The API has no member for a text's purpose. The caller adds the prefix that marks a query or a passage
 // ([embedding.Options]). Retries are the caller's. The package must not know documents or indexes. It imports its port
 // and providerhttp.
 package openaiembedding

@@ -37,14 +37,14 @@ func TestASearchCitesEachPassageInALineOfItsOwn(t *testing.T) {
 func TestAnAnswerEndsWithTheSourcesThatCameWithItsMessage(t *testing.T) {
 	m := demomodel.New(host.System())
 	passages := `{"n":1,"title":"T","text":"a"}` + "\n" + `{"n":2,"title":"U","text":"b"}`
-	asked := model.Message{Role: model.User, Text: "hello", Passages: passages, Texts: []model.Text{
+	message := model.Message{Role: model.User, Text: "hello", Passages: passages, Texts: []model.Text{
 		{Name: "notes.txt", Text: `{"n":9}`},
 	}}
-	reply, err := m.Converse(t.Context(), model.Request{Messages: []model.Message{asked}}, func(string) {})
+	reply, err := m.Converse(t.Context(), model.Request{Messages: []model.Message{message}}, func(string) {})
 	require.NoError(t, err)
 	assert.Equal(t, "You said: hello\nSources: [1] [2]", reply.Text)
-	asked.Text = "/tool echo {}"
-	reply, err = m.Converse(t.Context(), model.Request{Messages: []model.Message{asked}}, func(string) {})
+	message.Text = "/tool echo {}"
+	reply, err = m.Converse(t.Context(), model.Request{Messages: []model.Message{message}}, func(string) {})
 	require.NoError(t, err)
 	assert.Empty(t, reply.Text, "the answer goes on after the call")
 }

@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/platform/setting"
 )
 
-// What one model lacks is said, and keeps nobody from the others.
+// An error names the model that lacks a setting. The other models are there.
 func TestAModelThatLacksSomethingIsNamedAndTheOthersAreThere(t *testing.T) {
 	t.Setenv("AWS_REGION", "eu-central-1")
 	for _, c := range []struct {

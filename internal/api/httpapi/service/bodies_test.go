@@ -271,8 +271,7 @@ func mutations(whole any, fixed []string, visit func(any)) {
 	}
 }
 
-// What a request cannot do without is required in the document, and nothing else is. What a request may have stands
-// there.
+// The document requires exactly the members that a request needs. It lists every member that a request may have.
 func TestTheDocumentSaysWhatARequestNeeds(t *testing.T) {
 	t.Parallel()
 	e := httpapitest.New(t, func(c *service.Config) {
@@ -317,8 +316,8 @@ func TestTheDocumentSaysWhatARequestNeeds(t *testing.T) {
 	d := read(t)
 	d.each(func(name string, o describedOperation) {
 		operation := placeholders.ReplaceAllString(name, "{}")
-		needs, asked := needed[operation]
-		if !asked {
+		needs, known := needed[operation]
+		if !known {
 			return
 		}
 		body := o.RequestBody.Content["application/json"].Schema

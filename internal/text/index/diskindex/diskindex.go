@@ -2,8 +2,8 @@
 //
 // Each collection has one file, to which changes are appended, and which is written anew when more than half of it is
 // dead. A file with a mark has words of removed chunks; [Index.Tidy] overwrites them. A change is appended, synced and
-// shown to queries before its call returns. Changes of a collection take turns. What a kill leaves half written at the
-// end of a file is cut off when the file is read again.
+// shown to queries before its call returns. Changes of a collection take turns. A half written record at the
+// end of a file, as a kill leaves it, is cut off when the file is read again.
 //
 // A collection that is asked for is read once; memory then has its words (as lists of chunks), and one bit for each
 // dimension of its vectors. Those used longest ago are forgotten when there are too many. All of a collection's words
