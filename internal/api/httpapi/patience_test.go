@@ -136,7 +136,8 @@ func TestAnAnnouncedBodyTakesNoRoom(t *testing.T) {
 	for range 80 {
 		say(t, s, head+`{"name":`)
 	}
-	assert.Equal(t, http.StatusCreated, e.Send("POST", "/agents", strings.Replace(padded(mib), `"query"`, `"name"`, 1)).Code)
+	agent := strings.Replace(padded(mib), `"query"`, `"name"`, 1)
+	assert.Equal(t, http.StatusCreated, e.Send("POST", "/agents", agent).Code)
 }
 
 // An answer that nobody takes is not held for ever, whoever asked for it.

@@ -17,9 +17,9 @@ import (
 	"agentplatform/internal/platform/problem"
 )
 
-// A member that nobody reads narrows or changes something only in its sender's mind. So searches, filters and changes of
-// resources refuse an unknown member. A client may send a resource back as it was read: its read-only members are known,
-// and ignored.
+// A member that nothing reads has no effect, though its sender expects one. So searches, filters and changes of
+// resources refuse an unknown member. A client may send a resource back as it was read: its read-only members are
+// known, and ignored.
 
 const unknownMember = "is not known here"
 
@@ -134,9 +134,9 @@ func (m Members) check(at string, d *jsontext.Decoder) error {
 		inside, field := m, at+"["+strconv.Itoa(n)+"]"
 		if kind == '{' {
 			name, _ := d.ReadToken()
-			known := false
-			field = at + "." + name.String()
-			if inside, known = m[name.String()]; !known {
+			member, known := m[name.String()]
+			inside, field = member, at+"."+name.String()
+			if !known {
 				return problem.InvalidField(Short(field), unknownMember)
 			}
 		}

@@ -111,7 +111,8 @@ func TestTheSameContentIsIngestedOnce(t *testing.T) {
 			Source: catalog.Source{Kind: catalog.FromUpload, Name: "fish.csv"}, ContentType: "text/csv",
 		}, bytes)
 		d = w.must(e.Value, same, err)
-		assert.Equal(t, []any{2, "fish.csv"}, []any{d.Ingestion.Build, d.Source.Name}, "another type is read in another way")
+		assert.Equal(t, []any{2, "fish.csv"}, []any{d.Ingestion.Build, d.Source.Name},
+			"another type is read in another way")
 		w.ingest(id)
 
 		read := w.ingester.Extract
@@ -278,7 +279,7 @@ func TestReplacingMeetsOtherChanges(t *testing.T) {
 			require.NoError(w, err)
 			return ""
 		},
-		"by a rebuild": func(w *world, b catalog.KnowledgeBase, id string) string {
+		"by a rebuild": func(w *world, b catalog.KnowledgeBase, _ string) string {
 			w.edit(b.ID, 100, 256)
 			w.jobs()
 			return ""

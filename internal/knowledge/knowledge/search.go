@@ -475,8 +475,8 @@ func (s *search) chosen(
 	return hits, over, all, nil
 }
 
-// admits reads the text of a hit. It returns whether the text has the phrases of the query. Where hits must be distinct,
-// a near-duplicate of a better hit is not admitted. It adds its sketch to theirs.
+// admits reads the text of a hit. It returns whether the text has the phrases of the query. Where hits must be
+// distinct, a near-duplicate of a better hit is not admitted. It adds its sketch to theirs.
 func (s *search) admits(ctx context.Context, h ranking.Hit, better *[]sketch) (bool, error) {
 	c, there, err := s.chunk(ctx, h)
 	if err != nil || !there {

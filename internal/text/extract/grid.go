@@ -289,7 +289,7 @@ func (t *table) flush() {
 	fill := t.b.adds(missing)
 	for i, r := range rows {
 		title := r.isTitle(width)
-		r.names = r.names && !(r.dated && i+1 < len(rows) && rows[i+1].dated)
+		r.names = r.names && (!r.dated || i+1 == len(rows) || !rows[i+1].dated)
 		switch {
 		case r.cells > width:
 			r.text = strings.Join(strings.Split(r.text, "\t")[:width], "\t")

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// readTable reads values separated by commas, semicolons, tabs or other characters. The first row has the names of the columns if it
-// looks like that.
+// readTable reads values separated by commas, semicolons, tabs or other characters. The first row has the names of the
+// columns if it looks like that.
 func readTable(in input, b *builder) error {
 	text, err := in.text(b)
 	if err != nil {
@@ -42,8 +42,8 @@ func tooWide() error {
 	return Fault{TooLarge, fmt.Sprintf("a row of the table has more than %d cells", maxCells)}
 }
 
-// names reports whether cells may be the names of columns: none is a number, except years, months and days after a first
-// cell that is not a number. dated: there is one of these.
+// names reports whether cells may be the names of columns: none is a number, except years, months and days after a
+// first cell that is not a number. dated: there is one of these.
 func names(cells []cell) (is, dated bool) {
 	for i, c := range cells {
 		text := strings.TrimSpace(c.text)

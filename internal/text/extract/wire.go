@@ -54,8 +54,8 @@ func encode(w io.Writer, text document.Text, cut bool) error {
 
 var errWire = errors.New("what the reader says makes no sense")
 
-// decode reads what encode wrote. It checks everything: the child has read an untrusted file. Before a text of more than
-// LargeText bytes it waits for room.
+// decode reads what encode wrote. It checks everything: the child has read an untrusted file. Before a text of more
+// than LargeText bytes it waits for room.
 func decode(r io.Reader, most limits, room func() error) (document.Text, bool, error) {
 	var text document.Text
 	in := bufio.NewReaderSize(r, 64<<10)

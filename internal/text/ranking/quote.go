@@ -99,7 +99,7 @@ func sentences(characters []rune) (starts []int) {
 			begins = begins || stopped
 		case unicode.In(r, unicode.Pe, unicode.Pf):
 		default:
-			if begins && !(stopped && unicode.IsLower(r)) { // a letter in lower case follows an abbreviation
+			if begins && (!stopped || !unicode.IsLower(r)) { // a letter in lower case follows an abbreviation
 				starts = append(starts, i)
 			}
 			begins = strings.ContainsRune("。！？｡", r) // no space follows

@@ -158,7 +158,8 @@ func viewDocument(d catalog.Document) documentView {
 		Attempts: s.Attempts, Metadata: viewMetadata(d.Metadata), GroupIDs: append([]string{}, d.GroupIDs...),
 		Language: httpapi.Optional(d.Shown()), ChunkCount: d.Ready.Count, Version: s.Version,
 		CreatedAt: events.Time(d.CreatedAt), UpdatedAt: events.Time(d.UpdatedAt),
-		ReadyAt: httpapi.OptionalTime(s.ReadyAt), PageCount: httpapi.Optional(b.PageCount), Warnings: viewWarnings(b.Warnings),
+		ReadyAt: httpapi.OptionalTime(s.ReadyAt), PageCount: httpapi.Optional(b.PageCount),
+		Warnings: viewWarnings(b.Warnings),
 	}
 	if s.Status == docstate.Ready {
 		v.Progress, v.Attempts = progressView{b.Count, b.Count}, 0

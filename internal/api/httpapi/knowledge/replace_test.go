@@ -89,13 +89,16 @@ func TestContentThatIsRefusedReplacesNothing(t *testing.T) {
 		require.GreaterOrEqual(t, w.Code, 400, body)
 		assert.Equal(t, field, at(t, w, "errors.0.location"), w.Body)
 	}
-	for field, parts := range map[string][]string{
-		"file":  {},
-		"file ": {"file:a", "a", "file:b", "b"},
-		"title": {"file:a", "a", "title", "t"},
+	for _, c := range []struct {
+		field string
+		parts []string
+	}{
+		{"file", nil},
+		{"file", []string{"file:a", "a", "file:b", "b"}},
+		{"title", []string{"file:a", "a", "title", "t"}},
 	} {
-		body, kind := form(t, parts...)
-		wrong(t, l.put(id, body, "Content-Type", kind), strings.TrimSpace(field))
+		body, kind := form(t, c.parts...)
+		wrong(t, l.put(id, body, "Content-Type", kind), c.field)
 	}
 	nobody := l.member("member", "read")
 	refused(t, nobody.put(id, `{"text":"x"}`), http.StatusForbidden, "insufficient_permission")

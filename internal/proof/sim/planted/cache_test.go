@@ -23,8 +23,8 @@ func TestEveryBugOfNamesIsFound(t *testing.T) {
 
 // Plants each bug of the laptop's queue in turn, and has the tests of that queue find it.
 func TestEveryBugOfTurnsIsFound(t *testing.T) {
-	foundByTests(t, planted.TurnBugs(), "./internal/store/queue/localqueue", "WakesAWorker|AreTheModels|GoRound|GivesWay",
-		"-rapid.nofailfile")
+	foundByTests(t, planted.TurnBugs(), "./internal/store/queue/localqueue",
+		"WakesAWorker|AreTheModels|GoRound|GivesWay", "-rapid.nofailfile")
 }
 
 // Plants each bug of turns and deadlines of ingestions in turn, and has the tests of the package find it.

@@ -50,7 +50,8 @@ func IndexBugs() []Bug {
 			"	if false {\n"),
 		one("a mark of an earlier process is not seen", "tidy.go", "		seen[mark] = patience\n",
 			"		seen[mark] = -1 << 30\n"),
-		one("a mark goes before the words", "tidy.go", loads+"	if s", loads+"	_ = os.Remove(c.path + dirty)\n	if s"),
+		one("a mark goes before the words", "tidy.go", loads+"	if s",
+			loads+"	_ = os.Remove(c.path + dirty)\n	if s"),
 		one("a mark stays for ever", "tidy.go", unmarks, "	return nil\n"),
 	}
 }

@@ -303,7 +303,8 @@ func TestAMessageAtWorkGivesWayToNobodyWhoGainsNothing(t *testing.T) {
 	q := localqueue.Shared(share.Limits{All: 3, Organization: 2})
 	var held []queue.Delivery
 	for _, m := range []queue.Message{
-		queue.OfDocument("1", "a", "u", "x"), queue.OfDocument("2", "a", "u", "x"), queue.OfDocument("3", "b", "u", "y"),
+		queue.OfDocument("1", "a", "u", "x"), queue.OfDocument("2", "a", "u", "x"),
+		queue.OfDocument("3", "b", "u", "y"),
 	} {
 		require.NoError(t, q.Send(t.Context(), m))
 		d, err := q.Receive(t.Context())

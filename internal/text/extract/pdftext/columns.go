@@ -149,7 +149,8 @@ func (t textPage) cut(l Line, gutter gap) (left, right Line, ok bool) {
 
 // straight reports whether a line runs from left to right, and each of its few characters is one that PDFium knows.
 func (l Line) straight() bool {
-	return l.first >= 0 && l.size > 0 && len(l.Text) <= longestLine && math.Abs(l.angle) < 0.1 && math.Abs(l.end-l.y) < l.size/2
+	return l.first >= 0 && l.size > 0 && len(l.Text) <= longestLine &&
+		math.Abs(l.angle) < 0.1 && math.Abs(l.end-l.y) < l.size/2
 }
 
 // runs reports whether lines are running text: many begin within a sentence, and few end far from the edge.
@@ -212,14 +213,16 @@ func endsDivided(s string) bool {
 // downwards puts lines into the order in which they are read where each stands above the last. PDFium takes them so on
 // pages that are turned though their text is not, or is turned in another way.
 func downwards(lines []Line) {
-	for from, to := 0, 0; from < len(lines); from = to {
-		for to = from + 1; to < len(lines) && lines[to].size > 0 && math.Abs(lines[to].angle-lines[to-1].angle) < 0.1 &&
-			lines[to].down() <= lines[to-1].down()+lines[to].size/2; {
+	for from := 0; from < len(lines); {
+		to := from + 1
+		for to < len(lines) && lines[to].size > 0 && math.Abs(lines[to].angle-lines[to-1].angle) < 0.1 &&
+			lines[to].down() <= lines[to-1].down()+lines[to].size/2 {
 			to++
 		}
 		slices.SortStableFunc(lines[from:to], func(a, b Line) int {
 			return cmp.Compare(rounded(a.down()), rounded(b.down()))
 		})
+		from = to
 	}
 }
 
