@@ -124,7 +124,7 @@ func citationScenarios() []Story {
 			assert.Len(x, a.at("citations", 0, "at"), 2)
 		}},
 		{Name: "citations/a message may be searched for before the model is asked", Run: func(x *Actor) {
-			l := x.librarian("knowledge", object{"always": true, "limit": 3, "mode": "keyword"})
+			l := x.librarian("knowledge", object{"always": true, "limit": 3, "mode": "keyword", "min_score": 0})
 			agent := x.get("/agents/" + l.library).is(200)
 			assert.Equal(x, "keyword", agent.text("knowledge", "mode"))
 			a := x.chat("agent_id", l.library, "message", "Where is the swordfish?").is(200)

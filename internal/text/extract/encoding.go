@@ -126,17 +126,20 @@ const mostProse = 0.95
 // letters of one script.
 func prose(e encoding.Encoding, sample []byte) float64 {
 	text := []rune(decodeAs(e, sample))
-	ascii, fine := 0, 0
+	ascii, punctuation := 0, 0
 	scripts := map[rune]int{}
 	for _, r := range text {
 		switch {
 		case r < utf8.RuneSelf && (uni.IsPrint(r) || uni.IsSpace(r)), r == '\u0085':
 			ascii++
+		case r >= '\u3400' && r < '\u4E00': // such Han characters are rare
 		case uni.In(r, uni.Han, uni.Hangul, uni.Hiragana, uni.Katakana), r >= '\u3000' && r < '\u3040',
 			r >= '\uFF00' && r < '\uFFF0':
 			scripts['\u4E00']++
-		case r < '\u0250' && uni.IsPrint(r), r >= '\u2000' && r < '\u2070':
-			fine++
+		case r < '\u0250' && uni.IsPrint(r):
+			scripts[0]++
+		case r >= '\u2000' && r < '\u2070':
+			punctuation++
 		case uni.IsGraphic(r):
 			scripts[r>>8]++
 		}
@@ -148,7 +151,7 @@ func prose(e encoding.Encoding, sample []byte) float64 {
 	for _, n := range scripts {
 		most = max(most, n)
 	}
-	return float64(ascii+fine+most) / float64(len(text))
+	return float64(ascii+punctuation+most) / float64(len(text))
 }
 
 // looksBinary reports what is no text in any encoding: it has zeros, or many other control characters.
