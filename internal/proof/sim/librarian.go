@@ -294,23 +294,32 @@ func (l librarian) search(a *actor) {
 		Mode: []ranking.Mode{ranking.Keyword, ranking.Keyword, ranking.Hybrid, ranking.Semantic}[l.work.IntN(4)],
 	}
 	l.ask(a, func(ctx context.Context, d *deployment) {
-		s := searched{began: l.now, step: l.steps}
-		p, t, err := l.as(ctx, d, tenant.LevelRead)
-		s.text = t
-		if err == nil {
-			s.found, err = d.ingester.Search(ctx, p, q)
+		if l.misses(ctx, d, q, wanted) {
+			q.PerDocument = 1 // there are fewer documents than a page has hits
+			l.misses(ctx, d, q, wanted)
 		}
-		l.checkRights(d, t, s.began, need{level: tenant.LevelRead}, need{level: tenant.LevelRead}, err)
-		l.expect(err, "embedding_unavailable")
-		if d.remembers {
-			s.began = s.began.Add(-remembered)
-		}
-		if err == nil {
-			documents.found(l.client, s)
-			if q.Mode == ranking.Keyword {
-				documents.missed(l.client, s, wanted, q.Query)
-			}
-		}
-		l.expect(d.ingester.ChargeSearch(ctx, p, s.found.Paid))
 	})
+}
+
+// misses asks a question. It returns true where hits of other documents fill the page, so that it does not say whether
+// the wanted one is found.
+func (l librarian) misses(ctx context.Context, d *deployment, q knowledge.Question, wanted string) (full bool) {
+	documents := l.library.documents
+	s := searched{began: l.now, step: l.steps}
+	p, t, err := l.as(ctx, d, tenant.LevelRead)
+	s.text = t
+	if err == nil {
+		s.found, err = d.ingester.Search(ctx, p, q)
+	}
+	l.checkRights(d, t, s.began, need{level: tenant.LevelRead}, need{level: tenant.LevelRead}, err)
+	l.expect(err, "embedding_unavailable")
+	if d.remembers {
+		s.began = s.began.Add(-remembered)
+	}
+	if err == nil {
+		documents.found(l.client, s)
+		full = q.Mode == ranking.Keyword && documents.missed(l.client, s, wanted, q.Query)
+	}
+	l.expect(d.ingester.ChargeSearch(ctx, p, s.found.Paid))
+	return full
 }
