@@ -2,6 +2,8 @@ package sim
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -155,11 +157,17 @@ func (c *documentChecker) document(id string) {
 	c.batchRecorded(before, d)
 }
 
-// replaced checks that what search finds stays until it finds something newer, and that other bytes are reserved as
-// such.
+// replaced checks that bytes, and what search finds, stay until something newer takes their place. A text that becomes
+// ready is that of the bytes. Other bytes are reserved as such.
 func (c *documentChecker) replaced(before, d catalog.Document) {
 	if before.Ready.Number > 0 && d.Ready.Number == 0 {
 		c.violated(27, "document %s was found, and is not any more", d.ID)
+	}
+	if before.Bytes != "" && d.Bytes == "" {
+		c.violated(20, "document %s had bytes, and has none any more", d.ID)
+	}
+	if d.Ready.Text != before.Ready.Text && c.textOf(d.Ready.Text) != c.textOf(d.Bytes) {
+		c.violated(27, "document %s is ready with another text than that of its bytes", d.ID)
 	}
 	if before.SHA256 == "" || d.SHA256 == before.SHA256 {
 		return
@@ -360,6 +368,16 @@ func (c *documentChecker) ingesting(organization string) {
 func (c *documentChecker) accepted(id string) {
 	if len(c.past[id]) == 0 {
 		c.violated(23, "document %s was accepted, and is not there", id)
+	}
+}
+
+// took checks that a document had the bytes that a client gave it, at some time since a step.
+func (c *documentChecker) took(step int, id, text string) {
+	sum := sha256.Sum256([]byte(text))
+	if !slices.ContainsFunc(c.past[id].since(step), func(m moment[catalog.Document]) bool {
+		return m.there && m.value.SHA256 == hex.EncodeToString(sum[:])
+	}) {
+		c.violated(24, "document %s has taken other bytes, and never had them", id)
 	}
 }
 

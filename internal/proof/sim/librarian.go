@@ -191,11 +191,15 @@ func (l librarian) replace(a *actor, base, document string) {
 		n.Source, text = catalog.Source{Kind: catalog.FromText}, l.library.documents.textOf(like.Bytes)
 	}
 	l.do(a, base, document, func(ctx context.Context, d *deployment, p tenant.Principal) error {
+		step := l.steps
 		bytes, err := l.receive(ctx, d, n, l.who.Organization, document, text)
 		if err != nil {
 			return err
 		}
 		_, _, err = d.ingester.ReplaceContent(ctx, p, base, document, 0, n, bytes)
+		if err == nil && bytes != nil {
+			l.library.documents.took(step, document, text)
+		}
 		d.ingester.Discard(ctx, bytes)
 		return err
 	})
