@@ -384,6 +384,7 @@ func Bugs() []Bug {
 		one("the last batch is charged twice", ingestStages, "		w.unpaid = 0\n", "		w.unpaid += 0\n"),
 		one("a document is ready with its first chunks", ingestStages, "	for n := 0; n*perPiece < w.d.Work.Count; n++ {\n		chunks, err := w.pieceOf", "	for n := 0; n < 1; n++ {\n		chunks, err := w.pieceOf"),
 		one("who may read a document is not asked", knowledgeSearch, `if asked && mayOpen(s.p, b, d) == nil && s.q.Filter.admits(d) {`, `if asked && s.q.Filter.admits(d) {`),
+		one("a document that has enough hits ends the page", knowledgeSearch, "			over++\n			continue\n", "			return hits, over, true, nil\n"),
 		one("a build that was replaced stays in the index", knowledgeDocument, "			forget(tx, k.Host.NewID(), *d, b, k.now())\n", "			_ = b\n"),
 		one("what was made of a document that is reprocessed stays", knowledgeDocument, "	drop(tx, d, []catalog.Build{d.Work}, append(kept, d.Ready)...)\n", ""),
 		one("bytes that were replaced stay", knowledgeDocument, "	if d.Bytes != \"\" {\n		tx.DropBlob(*d, d.Bytes)\n	}\n", ""),
