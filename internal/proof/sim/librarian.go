@@ -305,8 +305,8 @@ func (l librarian) search(a *actor) {
 	})
 }
 
-// misses asks a question. It returns true where hits of other documents fill the page, so that it does not say whether
-// the wanted one is found.
+// misses asks a question. It returns true where hits of other documents fill the page. The wanted one may be behind
+// them.
 func (l librarian) misses(ctx context.Context, d *deployment, q knowledge.Question, wanted string) (full bool) {
 	documents := l.library.documents
 	s := searched{began: l.now, step: l.steps}
