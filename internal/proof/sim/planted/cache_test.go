@@ -68,7 +68,7 @@ func foundByTests(t *testing.T, bugs []planted.Bug, folder, tests string, more .
 	}
 	names = wanted(t, names)
 	program := build(t, bugs, folder)
-	arguments := append([]string{"-test.short", "-test.run", tests, "-test.timeout", "10m"}, more...)
+	arguments := append([]string{"-test.short", "-test.failfast", "-test.run", tests, "-test.timeout", "10m"}, more...)
 	out, failed := program.run(t, 0, arguments...)
 	require.False(t, failed, "without a bug: %s", out)
 	for i, b := range bugs {
