@@ -244,14 +244,15 @@ func TestFieldsOfFormsAreRead(t *testing.T) {
 	field := "BT /F 12 Tf 2 2 Td (filled in) Tj ET"
 	read, err := readDocument(t, pdf("",
 		"<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 5 0 R /Annots [6 0 R] "+
+		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 5 0 R /Annots [8 0 R 6 0 R] "+
 			"/Resources << /Font << /F 4 0 R >> >> >>",
 		"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
 		content(func(w io.Writer) { _, _ = io.WriteString(w, lines(12, 700, "Name:")) }),
 		"<< /Type /Annot /Subtype /Widget /FT /Tx /T (name) /V (filled in) /F 4 "+
 			"/Rect [100 690 300 715] /AP << /N 7 0 R >> >>",
 		fmt.Sprintf("<< /Type /XObject /Subtype /Form /BBox [0 0 200 25] /Resources << /Font << /F 4 0 R >> >> "+
-			"/Length %d >>\nstream\n%s\nendstream", len(field), field)))
+			"/Length %d >>\nstream\n%s\nendstream", len(field), field),
+		"<< /Type /Annot /Subtype /Link /Rect [10 10 20 20] >>"))
 	require.NoError(t, err)
 	assert.Equal(t, "Name: filled in", strings.Join(strings.Fields(read.Body), " "))
 }

@@ -82,12 +82,36 @@ func (d *Document) read(number int, merge bool) (read Page, more bool, err error
 	if !merge {
 		return read, false, nil
 	}
-	notes, err := d.in.FPDFPage_GetAnnotCount(&requests.FPDFPage_GetAnnotCount{Page: page})
-	if err != nil || notes.Count == 0 {
+	if some, err := d.notes(page); err != nil || !some {
 		return read, false, err
 	}
 	merged, err := d.in.FPDFPage_Flatten(&requests.FPDFPage_Flatten{Page: page})
 	return read, err == nil && merged.Result == responses.FPDFPage_FlattenResultSuccess, nil
+}
+
+// notes reports whether a page has notes or fields. Links are none: they add no text to it.
+func (d *Document) notes(page requests.Page) (bool, error) {
+	all, err := d.in.FPDFPage_GetAnnotCount(&requests.FPDFPage_GetAnnotCount{Page: page})
+	if err != nil {
+		return false, err
+	}
+	for i := range all.Count {
+		if !d.isLink(page, i) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// isLink reports whether an annotation of a page can be read and is a link.
+func (d *Document) isLink(page requests.Page, number int) bool {
+	found, err := d.in.FPDFPage_GetAnnot(&requests.FPDFPage_GetAnnot{Page: page, Index: number})
+	if err != nil {
+		return false
+	}
+	is, err := d.in.FPDFAnnot_GetSubtype(&requests.FPDFAnnot_GetSubtype{Annotation: found.Annotation})
+	_, wrong := d.in.FPDFPage_CloseAnnot(&requests.FPDFPage_CloseAnnot{Annotation: found.Annotation})
+	return err == nil && wrong == nil && is.Subtype == enums.FPDF_ANNOT_SUBTYPE_LINK
 }
 
 func (d *Document) text(page requests.Page) (read Page, err error) {
