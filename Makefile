@@ -147,6 +147,9 @@ simulate: ## run the simulation with SEEDS seeds, without the race detector
 bench: ## measure the real process over HTTP: streams, RUNS runs, a start after kill -9, documents (minutes)
 	$(GO) run ./scripts/bench -runs $(RUNS)
 
+bench-sizes: ## measure large and many documents and the turns of knowledge bases; or only the documents in FILES (minutes)
+	$(GO) run ./scripts/bench -sizes $(FILES)
+
 versus: .cache/versus/package-lock.json .cache/versus/postgres/package-lock.json ## measure ours next to DBOS Go and Restate, in VERSUS_ROUNDS rounds of all (needs Linux, Node.js; FLAGS)
 	$(GO) build -C scripts/versus -o $(CURDIR)/.cache/versus/versus .
 	.cache/versus/versus -root . -cache .cache/versus -rounds $(VERSUS_ROUNDS) $(FLAGS)

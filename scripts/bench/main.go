@@ -3,7 +3,7 @@
 //
 // It builds the program, starts it with a new data folder, and prints a row for each figure: the idle process, streams,
 // runs, a start after kill -9, documents and searches. Memory and processor time come from /proc; outside of Linux they
-// are 0.
+// are 0. With -sizes it measures large documents and the turns of knowledge bases in place of that.
 package main
 
 import (
@@ -32,6 +32,8 @@ var (
 	clients   = flag.Int("clients", 64, "how many clients complete them")
 	streams   = flag.Int("streams", 1000, "how many streams are open together")
 	documents = flag.Int("documents", 10_000, "how many small documents are ingested")
+	ofSizes   = flag.Bool("sizes", false, "measure large and many documents and the turns of bases; or named files")
+	program   = flag.String("program", "", "the program to measure; empty: it is built")
 )
 
 func main() {
@@ -52,8 +54,13 @@ func run() error {
 	build := exec.Command("go", "build", "-trimpath", "-tags", "pebblegozstd", "-ldflags", "-s -w", "-o", binary,
 		"./functions/agentplatform") // as make build builds it
 	build.Env, build.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
-	if err := build.Run(); err != nil {
+	if *program != "" {
+		binary = *program
+	} else if err := build.Run(); err != nil {
 		return err
+	}
+	if *ofSizes {
+		return sizes(binary, dir, flag.Args())
 	}
 	s, err := start(binary, data)
 	if err != nil {
@@ -99,6 +106,7 @@ func row(what, format string, args ...any) {
 // server is a process that serves.
 type server struct {
 	command *exec.Cmd
+	data    string
 	url     string
 	key     string
 	agent   string
@@ -110,7 +118,7 @@ var greeting = regexp.MustCompile(`Agent Platform at (\S+)`)
 
 // start starts the program with caps and limits that no load reaches, and waits until it answers.
 func start(binary, data string) (_ *server, err error) {
-	s := &server{command: exec.Command(binary), client: &http.Client{Timeout: time.Minute,
+	s := &server{command: exec.Command(binary), data: data, client: &http.Client{Timeout: time.Minute,
 		Transport: &http.Transport{MaxIdleConns: 10_000, MaxIdleConnsPerHost: 10_000}}}
 	s.command.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATA_DIR="+data, "USER_CAP=1000000",
 		"ORGANIZATION_CAP=1000000", "RATE_LIMIT=10000000", "RATE_BURST=10000000", "LOG_LEVEL=error")

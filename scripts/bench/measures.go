@@ -137,30 +137,23 @@ const filesOfForm = 20
 // documents measures the time from the upload of documents, by four clients, until search finds them, and the time of
 // a search.
 func (s *server) documents() error {
-	var base struct {
-		ID string `json:"knowledge_base_id"`
-	}
-	err := s.send(http.MethodPost, "/knowledge-bases", "application/json", strings.NewReader(`{"name":"b"}`), &base)
+	base, err := s.newBase(wordsOfChunk)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	if _, err = each(4, *documents/filesOfForm, func(form int) error { return s.upload(base.ID, form) }); err != nil {
-		return err
-	}
-	if err = s.ingested(base.ID); err != nil {
+	if err = s.fillBase(base, 4, *documents); err != nil {
 		return err
 	}
 	row(fmt.Sprintf("%d small documents until all are found", *documents), "%s; %s",
 		time.Since(began).Round(time.Millisecond), s.memory())
-	took, err := each(1, 500, func(i int) error {
-		query := fmt.Sprintf(`{"query":"which light has the keeper of boat %d","knowledge_base_ids":[%q]}`, i, base.ID)
-		return s.send(http.MethodPost, "/search", "application/json", strings.NewReader(query), nil)
-	})
-	if err == nil {
-		row("searches of one client", "%s", quantiles(took))
-	}
-	return err
+	return s.searches("searches of one client", base, nil)
+}
+
+// search sends one search.
+func (s *server) search(base string, n int) error {
+	query := fmt.Sprintf(`{"query":"which light has the keeper of boat %d","knowledge_base_ids":[%q]}`, n, base)
+	return s.send(http.MethodPost, "/search", "application/json", strings.NewReader(query), nil)
 }
 
 // upload uploads the small documents of a form.
@@ -185,7 +178,7 @@ func (s *server) upload(base string, form int) error {
 
 // ingested waits until all documents of a base can be found. It fails if one failed, and after ten minutes.
 func (s *server) ingested(base string) error {
-	for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		var answer struct {
 			Documents struct{ Pending, Processing, Failed int }
 		}
@@ -194,10 +187,21 @@ func (s *server) ingested(base string) error {
 		}
 		switch n := answer.Documents; {
 		case n.Failed > 0:
-			return fmt.Errorf("%d documents failed", n.Failed)
+			return s.failed(base)
 		case n.Pending+n.Processing == 0:
 			return nil
 		}
 	}
 	return fmt.Errorf("the ingestions of base %s did not end", base)
+}
+
+// failed is the error of the first document of a base that has failed.
+func (s *server) failed(base string) error {
+	var list struct {
+		Documents []struct{ Title, Error string }
+	}
+	if err := s.send(http.MethodGet, "/knowledge-bases/"+base+"/documents?status=failed", "", nil, &list); err != nil {
+		return err
+	}
+	return fmt.Errorf("documents failed: %+v", list.Documents)
 }
