@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// wordsOfChunk are those of the chunks of a new knowledge base. A text of 20 million characters has too many of them.
+// wordsOfChunk is the default. With it a text of 20 million characters has more chunks than a document may have.
 const wordsOfChunk, wordsOfLargeChunk = 220, 300
 
 // poll is how often the sizes measure looks: at the memory of children, and for documents that are ready.
@@ -128,19 +128,19 @@ func pdf(text string, pages int) []byte {
 
 // used is what the process and its children have used since it was made.
 type used struct {
-	s      *server
-	began  time.Time
-	cpu    procfs.ProcStat
-	done   chan struct{}
-	looked sync.WaitGroup
-	child  uint64 // bytes
+	s       *server
+	began   time.Time
+	cpu     procfs.ProcStat
+	done    chan struct{}
+	waiting sync.WaitGroup
+	child   uint64 // bytes
 }
 
 // use begins to measure. The peak of the process counts from now on.
 func (s *server) use() *used {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", s.command.Process.Pid), []byte("5"), 0)
 	u := &used{s: s, began: time.Now(), cpu: s.stat(), done: make(chan struct{})}
-	u.looked.Go(func() {
+	u.waiting.Go(func() {
 		for {
 			select {
 			case <-u.done:
@@ -153,11 +153,11 @@ func (s *server) use() *used {
 	return u
 }
 
-// end says what was used.
+// end ends the measure and returns its summary.
 func (u *used) end() string {
 	took := time.Since(u.began)
 	close(u.done)
-	u.looked.Wait()
+	u.waiting.Wait()
 	const ticks = 100 // of /proc in a second
 	now := u.s.stat()
 	children := float64(now.CUTime+now.CSTime-u.cpu.CUTime-u.cpu.CSTime) / ticks
@@ -251,7 +251,7 @@ type oneDocument struct {
 	Chunks               int `json:"chunk_count"`
 }
 
-// follow waits until the only document of a base is ready, and says how long it was seen in each stage.
+// follow waits until the only document of a base is ready. It returns the time in each stage, too.
 func (s *server) follow(base string) (d oneDocument, stages string, err error) {
 	took, last := map[string]time.Duration{}, time.Now()
 	for d.Status != "ready" {
@@ -275,7 +275,8 @@ func (s *server) follow(base string) (d oneDocument, stages string, err error) {
 
 // fillBase uploads so many small documents, by so many clients, and waits until all are ready.
 func (s *server) fillBase(base string, clients, documents int) error {
-	if _, err := each(clients, documents/filesOfForm, func(form int) error { return s.upload(base, form) }); err != nil {
+	_, err := each(clients, documents/filesOfForm, func(form int) error { return s.upload(base, form) })
+	if err != nil {
 		return err
 	}
 	return s.ingested(base)
@@ -383,7 +384,7 @@ func (s *server) besideHuge() error {
 	}
 	u := s.use()
 	for n := range 4 {
-		if err := s.put(a, "a.txt", append([]byte(fmt.Sprintf("Copy %d\n", n)), cycle(text, 7_400_000)...)); err != nil {
+		if err := s.put(a, "a.txt", append(fmt.Appendf(nil, "Copy %d\n", n), cycle(text, 5_100_000)...)); err != nil {
 			return err
 		}
 	}
