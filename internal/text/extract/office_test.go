@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/xuri/excelize/v2"
 )
 
 // related are the relations of a member: ids, kinds and targets.
@@ -212,4 +213,18 @@ func TestRubyIsLeftOut(t *testing.T) {
 	text, err := documentOf(t, "", "a.docx", zipOf(t, "word/document.xml", ruby))
 	require.NoError(t, err)
 	assert.Equal(t, "東京都", text.Body)
+}
+
+// Excel encrypts a workbook with protected sheets by a password that everybody knows, and opens it without asking.
+func TestAWorkbookWithTheDefaultPasswordIsRead(t *testing.T) {
+	workbook := grid{{{text: "North", across: 1, down: 1}}}.sheet(t)
+	for password, want := range map[string]error{
+		"VelvetSweatshop": nil, "secret": Fault{Encrypted, "the document has a password"},
+	} {
+		locked, err := excelize.Encrypt(workbook, &excelize.Options{Password: password})
+		require.NoError(t, err)
+		text, err := documentOf(t, "", "a.xlsx", locked)
+		require.ErrorIs(t, err, want)
+		assert.Equal(t, want == nil, strings.Contains(text.Body, "North"), text.Body)
+	}
 }
