@@ -83,7 +83,9 @@ export function Field(p) {
   } else if (p.rows) {
     shown = html`<textarea ...${common} rows=${p.rows} value=${p.value ?? ''} onInput=${take}></textarea>`
   } else {
-    shown = html`<input ...${common} type=${p.type ?? 'text'} min=${p.min} max=${p.max} step=${p.step} value=${p.value ?? ''} onInput=${take} />`
+    const typed = control.current?.value // 0.0 on the way to 0.05 stays, though its number is 0
+    const value = p.type === 'number' && typed && Number(typed) === p.value ? typed : p.value ?? ''
+    shown = html`<input ...${common} type=${p.type ?? 'text'} min=${p.min} max=${p.max} step=${p.step} value=${value} onInput=${take} />`
   }
   return html`<div class="field">
     <label for=${id}>${p.label}</label>
