@@ -4,6 +4,7 @@ package browser
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -72,6 +73,32 @@ func TestSaveAndPublishLooksAtTheForm(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// How an agent searches is set in its form, and numbers of any fineness stay as they are.
+func TestHowAnAgentSearchesIsSet(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	base := p.makes("knowledge_base_id", "/knowledge-bases", object{"name": "Handbook"})
+	agent := p.makes("agent_id", "/agents", object{"name": "Librarian", "knowledge_base_ids": []string{base},
+		"model": object{"provider": "demo", "temperature": 0.75}})
+	tab := signedIn(t, p, "#/agents/"+agent)
+	saves := func(least string, most, want any) {
+		t.Helper()
+		tab.types("spinbutton", "Least score", least)
+		tab.click("button", "Save")
+		tab.until("the agent searches so", func(context.Context) error {
+			k := p.send("GET", "/agents/"+agent, nil)["knowledge"].(object)
+			if k["max_per_document"] != most || k["min_score"] != want {
+				return fmt.Errorf("it searches as %v", k)
+			}
+			return nil
+		})
+	}
+	assert.Equal(t, "3", tab.value("spinbutton", "Passages of one document"))
+	tab.types("spinbutton", "Passages of one document", "2")
+	saves("0.025", 2.0, 0.025)
+	saves("\b", 2.0, nil)
 }
 
 // A list of names takes commas while one types.

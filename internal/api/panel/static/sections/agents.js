@@ -75,7 +75,7 @@ function NewAgent() {
 /** @type {any} */
 const blank = {
   name: '', description: '', instructions: '', model: { provider: 'demo', name: '', temperature: null, max_tokens: null }, toolkit_ids: null, knowledge_base_ids: [],
-  knowledge: { mode: 'hybrid', limit: 6, always: false }, approval: { mode: 'never', tools: [] }, can_ask: true,
+  knowledge: { mode: 'hybrid', limit: 6, max_per_document: 3, min_score: null, always: false }, approval: { mode: 'never', tools: [] }, can_ask: true,
   limits: { max_active_seconds: null, max_steps: null, max_tokens: null }, group_ids: [], approver_group_ids: [], chat_visibility: 'organization', budget: null, callback_url: '', output_schema: undefined, skip_check: false,
 }
 
@@ -121,7 +121,7 @@ function AgentFields({ draft, bind, error, open = false }) {
     <${Field} label="Instructions" rows=${7} ...${bind('instructions')} error=${error} help="What the model is told before each conversation." />
     <div class="row">
       <${Field} label="Model" value=${model} options=${known} onChange=${choose} name="model" error=${error} />
-      <${Field} label="Temperature" type="number" step="0.1" min="0" max="2" ...${count('model', 'temperature')} />
+      <${Field} label="Temperature" type="number" step="any" min="0" max="2" ...${count('model', 'temperature')} />
       <${Field} label="Most tokens of an answer" min="1" ...${count('model', 'max_tokens')} />
     </div>
     ${Object.entries(models.data?.unreachable ?? {}).map(([p, why]) => html`<p class="small">${p} does not list its models: ${why}</p>`)}
@@ -132,6 +132,8 @@ function AgentFields({ draft, bind, error, open = false }) {
     ${draft.knowledge_base_ids?.length > 0 && html`<div class="row">
       <${Field} label="Search mode" ...${part('knowledge', 'mode')} options=${[['hybrid', 'hybrid'], ['semantic', 'semantic'], ['keyword', 'keyword']]} />
       <${Field} label="Passages of a search" min="1" max="20" ...${count('knowledge', 'limit')} />
+      <${Field} label="Passages of one document" min="1" max="20" ...${count('knowledge', 'max_per_document')} />
+      <${Field} label="Least score" step="any" min="0" max="1" ...${count('knowledge', 'min_score')} help="From 0 to 1, as the search of a base shows it. Empty: only what hardly fits is left out." />
       <${Check} label="Search before each answer" value=${draft.knowledge.always} onChange=${part('knowledge', 'always').onChange} help=${say('knowledge.always')} /></div>`}
     <div class="row">
       <${Field} label="Approval" ...${part('approval', 'mode')} help=${say('approval')} options=${[['never', 'as the toolkits say'], ['always', 'every tool call'], ['tools', 'the tools named here']]} />
