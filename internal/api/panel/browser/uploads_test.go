@@ -123,7 +123,7 @@ func TestAnUploadFollowsItsDocument(t *testing.T) {
 	tab.click("button", "Upload")
 	tab.until("the document is there", uploadHas(tab, "already there"))
 	tab.until("the other one has failed", uploadHas(tab, "failed"))
-	tab.until("it says why", uploadHas(tab, "save it anew"))
+	tab.until("it says why", uploadHas(tab, "save it again"))
 }
 
 // Several documents are chosen and changed together; a refused one shows the reason.
@@ -160,9 +160,8 @@ func TestSeveralDocumentsAreChosen(t *testing.T) {
 	tab.click("button", "Try the chosen again")
 	tab.gone("chosen")
 	ready(p, base, ids["One"])
-	for _, title := range []string{"One", "Two", "Three"} {
-		tab.click("checkbox", "Choose "+title)
-	}
+	tab.evaluate(`['One', 'Two', 'Three'].forEach((t) =>
+		document.querySelector('[aria-label="Choose ' + t + '"]').click())`, nil)
 	tab.click("button", "Delete the chosen")
 	tab.see("Delete 3 documents?")
 	tab.click("button", "Confirm")
@@ -184,7 +183,7 @@ func TestLanguagesAreShownAndSet(t *testing.T) {
 	tab.click("button", "Save")
 	tab.until("the language is set", factIs(tab, "Language", "Swedish (sv)"))
 	tab.visit("#/knowledge/" + base + "/" + document)
-	tab.find("heading", "Leave")
+	tab.until("it has the language of its base", factIs(tab, "Language", "Swedish (sv)"))
 	tab.fill("Language", "de")
 	tab.click("button", "Save")
 	tab.until("the language is set", factIs(tab, "Language", "German (de)"))
@@ -215,4 +214,34 @@ func TestWarningsAreShown(t *testing.T) {
 	tab.find("heading", "Scan")
 	tab.find("list", "Warnings of Scan")
 	tab.see("Pages 2, 5: They have pictures alone.")
+}
+
+// The content of a document is replaced by a file or a text; the same content again is told as such.
+func TestTheContentOfADocumentIsReplaced(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	base := p.makes("knowledge_base_id", "/knowledge-bases", object{"name": "Handbook"})
+	path := "/knowledge-bases/" + base + "/documents"
+	document := p.makes("document_id", path, object{"title": "Prices", "text": "A cup costs two euros."})
+	ready(p, base, document)
+	tab := signedIn(t, p, "#/knowledge/"+base+"/"+document)
+	tab.see("two euros")
+	tab.click("button", "Replace content")
+	tab.find("dialog", "Replace the content of Prices")
+	tab.choosesFiles("#replacement", written(t, "prices.txt", "A cup costs three euros."))
+	tab.clickInDialog("Replace content")
+	tab.see("three euros")
+	tab.gone("two euros")
+	tab.until("it has another source", factIs(tab, "From", "prices.txt"))
+
+	tab.click("button", "Replace content")
+	tab.choosesFiles("#replacement", written(t, "prices.txt", "A cup costs three euros."))
+	tab.clickInDialog("Replace content")
+	tab.see("The document has this content already.")
+	tab.choose("From", "a text")
+	tab.fill("Text", "A cup costs four euros.")
+	tab.clickInDialog("Replace content")
+	tab.see("four euros")
+	tab.find("heading", "Prices")
+	assert.Equal(t, 3.0, p.send("GET", path+"/"+document, nil)["version"])
 }

@@ -117,6 +117,9 @@ export const get = async (path, query, o) => (await request('GET', path, { ...o,
 /** @param {string} path @param {any} [json] @param {Options} [o] @returns {Promise<any>} */
 export const post = async (path, json, o) => read(await request('POST', path, { ...o, json }))
 
+/** @param {string} path @param {any} json @returns {Promise<any>} */
+export const put = async (path, json) => read(await request('PUT', path, { json }))
+
 /** @param {string} path @param {any} json @param {string} [etag] @returns {Promise<any>} */
 export const patch = async (path, json, etag) =>
   read(await request('PATCH', path, { json, headers: etag ? { 'If-Match': etag } : {} }))
@@ -168,25 +171,27 @@ export function transfer({ method = 'POST', url, headers = headersOf({}), body, 
 const whole = 3.5 * 1024 * 1024
 
 /**
- * Sends a file for a knowledge base and has a document made of it.
- * @param {string} path of the base's documents @param {File} file @param {(share: number) => void} told @param {AbortSignal} signal
+ * Sends a file as the content of a document, new or not.
+ * @param {'POST'|'PUT'} method POST: to the documents of a base; PUT: to the content of a document
+ * @param {string} path @param {File} file @param {(share: number) => void} told @param {AbortSignal} signal
  */
-export async function uploadDocument(path, file, told, signal) {
+export async function sendDocument(method, path, file, told, signal) {
   if (file.size <= whole) {
     const form = new FormData()
     form.append('file', file, file.name)
-    return transfer({ url: exact(path), body: form, told, signal })
+    return transfer({ method, url: exact(path), body: form, told, signal })
   }
   const made = await post('/files', { name: file.name, size: file.size, content_type: file.type || undefined, purpose: 'document' }, { signal })
-  const { method, url, headers } = made.upload
+  const { method: by, url, headers } = made.upload
   const at = new URL(url, location.href)
   const ours = at.pathname.startsWith(base + '/')
   const own = Object.entries(headers ?? {}).filter(([name]) => !/^(content-length|host)$/i.test(name)) // the browser's
   await transfer({
-    method, url: ours ? at.pathname + at.search : url, headers: { ...(ours ? headersOf({}) : {}), ...Object.fromEntries(own) },
+    method: by, url: ours ? at.pathname + at.search : url, headers: { ...(ours ? headersOf({}) : {}), ...Object.fromEntries(own) },
     body: file, told, signal,
   })
-  return post(path, { file_id: made.file_id, title: file.name }, { signal })
+  const title = method === 'POST' ? { title: file.name } : {}
+  return read(await request(method, path, { json: { file_id: made.file_id, ...title }, signal }))
 }
 
 /** A key under which a repetition of a request is known as one. */

@@ -1,7 +1,7 @@
 // Knowledge bases: documents and how far they are, what failed and why, and the search that agents use.
 import { useEffect, useMemo, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
-import { download, Failure, patch, post, remove, request, uploadDocument } from '../api.js'
+import { download, Failure, patch, post, put, remove, request, sendDocument } from '../api.js'
 import { often, seldom, slowly, useLive, usePages } from '../live.js'
 import { bytes, count, number } from '../format.js'
 import { may } from '../session.js'
@@ -222,7 +222,7 @@ function Uploads({ id }) {
   const one = async (/** @type {Sending} */ s) => {
     if (s.stop.signal.aborted) return
     try {
-      const document = await uploadDocument(path, s.file, (share) => change(s, { share }), s.stop.signal)
+      const document = await sendDocument('POST', path, s.file, (share) => change(s, { share }), s.stop.signal)
       change(s, { document, duplicate: !!document.duplicate, error: null })
     } catch (error) {
       if (!s.stop.signal.aborted) change(s, { error })
@@ -258,8 +258,36 @@ function AddDocument({ id, onClose }) {
   return html`<${Dialog} title="Add document" onClose=${onClose}><${Form} act=${act} submit="Add document">
     <${Field} label="From" ...${bind('kind')} options=${[['text', 'a text'], ['url', 'an address']]} />
     <${Field} label="Title" ...${bind('title')} error=${act.error} required=${draft.kind === 'text'} />
-    ${draft.kind === 'text' ? html`<${Field} label="Text" rows=${8} ...${bind('text')} error=${act.error} required />` : html`<${Field} label="URL" type="url" ...${bind('url')} error=${act.error} required />`}
+    <${Content} draft=${draft} bind=${bind} error=${act.error} />
     <details><summary>Language, metadata, groups</summary><${Language} ...${bind('language')} error=${act.error} /><${Further} bind=${bind} groups=${groups} error=${act.error} /></details>
+  </${Form}></${Dialog}>`
+}
+
+/** A text or an address. @param {{draft: any, bind: (name: string) => any, error: any}} p */
+function Content({ draft, bind, error }) {
+  return draft.kind === 'text' ? html`<${Field} label="Text" rows=${8} ...${bind('text')} error=${error} required />` : html`<${Field} label="URL" type="url" ...${bind('url')} error=${error} required />`
+}
+
+/** Gives a document another content. @param {{of: any, path: string, onClose: () => void}} p */
+function Replace({ of: d, path, onClose }) {
+  const { draft, bind } = useDraft(/** @type {any} */ ({ kind: 'file', file: null, text: '', url: '' }))
+  const [share, setShare] = useState(0)
+  const [same, setSame] = useState(false)
+  const stop = useMemo(() => new AbortController(), [])
+  useEffect(() => () => stop.abort(), [])
+  const act = useAct(async () => {
+    setSame(false)
+    const now = draft.kind === 'file' ? await sendDocument('PUT', `${path}/content`, draft.file, setShare, stop.signal) : await put(`${path}/content`, { [draft.kind]: draft[draft.kind] })
+    if (underWay(now)) onClose()
+    else setSame(true)
+  })
+  return html`<${Dialog} title="Replace the content of ${d.title}" onClose=${onClose}><${Form} act=${act} submit="Replace content">
+    <p class="small">Search finds the old text until the new one has been read.</p>
+    <${Field} label="From" ...${bind('kind')} options=${[['file', 'a file'], ['text', 'a text'], ['url', 'an address']]} />
+    ${draft.kind === 'file' ? html`<div class="field"><label for="replacement">File</label><input id="replacement" type="file" required onChange=${(/** @type {any} */ e) => bind('file').onChange(e.target.files[0])} /></div>`
+      : html`<${Content} draft=${draft} bind=${bind} error=${act.error} />`}
+    ${act.busy && draft.kind === 'file' && html`<progress max="1" value=${share} aria-label="Upload of ${draft.file.name}"></progress>`}
+    ${same && html`<p role="status">The document has this content already.</p>`}
   </${Form}></${Dialog}>`
 }
 
@@ -347,12 +375,13 @@ function Document({ base, id }) {
   const document = useLive(path)
   const d = document.data
   const drop = () => ask({
+  const [replacing, setReplacing] = useState(false)
     title: `Delete ${d.title}?`, text: html`<p>The document <strong>${d.title}</strong> goes; from then on no search finds it and no citation shows it.</p>`,
     act: async () => { await remove(path); go(['knowledge', base]) },
   })
   return html`<${Page} title=${d?.title ?? id} back=${[bases.of(base) || 'Knowledge base', to(['knowledge', base])]} actions=${d && html`
       <${Act} label="Download" act=${() => download(`${path}/content`, d.source.name || d.title)} />
-      ${may('manage') && html`<${Again} of=${d} /><${EditButton} /><button type="button" class="secondary" onClick=${drop}>Delete</button>`}`}>
+      ${may('manage') && html`<${Again} of=${d} /><button type="button" class="secondary" onClick=${() => setReplacing(true)}>Replace content</button><${EditButton} /><button type="button" class="secondary" onClick=${drop}>Delete</button>`}`}>
     <${Await} of=${document}>${() => html`
       <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${id} />`], ['Status', html`<${Progress} of=${d} />`], ['From', d.source.url ? html`<a href=${d.source.url} rel="noopener noreferrer" target="_blank">${d.source.url}</a>` : d.source.name || d.source.kind],
         ['Kind', d.content_type], ['Size', bytes(d.size)], d.page_count && ['Pages', number(d.page_count)], ['Chunks', number(d.chunk_count)], ['Language', languageText(d.language)],
@@ -360,7 +389,8 @@ function Document({ base, id }) {
         d.sha256 && ['SHA-256', html`<code>${d.sha256.slice(0, 16)}…</code><${Copy} text=${d.sha256} label="Copy SHA-256" />`]]} />
         <${Json} value=${d.metadata} label="Metadata" /></${Card}>
       ${d.version > 0 && html`<${Extracted} path=${path} version=${d.version} /><${Chunks} path=${path} key=${d.version} />`}
-      <${EditDocument} of=${document} path=${path} />`}</${Await}></${Page}>`
+      <${EditDocument} of=${document} path=${path} />`}</${Await}>
+    ${replacing && d && html`<${Replace} of=${d} path=${path} onClose=${() => setReplacing(false)} />`}</${Page}>`
 }
 
 const around = 1500 // characters before and behind a place
