@@ -15,7 +15,7 @@ import { useBases, useGroups } from '../ui/names.js'
 import { Await, Card, Copy, Empty, Facts, Id, Json, Needs, Page, Problem, Status, Time } from '../ui/parts.js'
 import { JsonField } from '../ui/schema.js'
 import { useSchemaHelp } from '../ui/schemahelp.js'
-import { followed, underWay } from '../ui/uploads.js'
+import { followed, pagesText, underWay } from '../ui/uploads.js'
 
 export function Knowledge() {
   const { id, more } = place.value
@@ -106,7 +106,7 @@ function Index({ of: b }) {
 }
 
 const documentColumns = [
-  column('Title', (d) => html`<a href=${to(['knowledge', d.knowledge_base_id, d.document_id])}>${d.title}</a>`),
+  column('Title', (d) => html`<a href=${to(['knowledge', d.knowledge_base_id, d.document_id])}>${d.title}</a>`, 'name'),
   column('Status', (d) => html`<${Progress} of=${d} />`, 'wrap'),
   column('Chunks', (d) => number(d.chunk_count), 'num narrow'),
   column('Size', (d) => bytes(d.size), 'num narrow'),
@@ -132,12 +132,12 @@ function Several({ base, chosen }) {
   }
   const n = count(chosen.rows.length, 'document')
   const drop = () => ask({ title: `Delete ${n}?`, text: html`<p>From then on no search finds them and no citation shows them.</p>`, act: () => all(remove) })
-  return html`<div class="buttons" role="group" aria-label="Chosen documents"><span role="status">${n} chosen</span>
+  return html`<fieldset class="buttons chosen" aria-label="Chosen documents"><span role="status">${n} chosen</span>
       <${Act} label="Try again" name="Try the chosen again" act=${() => all((path) => post(`${path}/reprocess`))} />
       <button type="button" class="secondary" aria-label="Delete the chosen" onClick=${drop}>Delete</button>
       <${Language} label="Language of the chosen" value=${language} onChange=${setLanguage} />
-      <${Act} label="Set language" act=${() => all((path) => patch(path, { language }))} /></div>
-    ${refused.length > 0 && html`<ul aria-label="Refused">${refused.map((w) => html`<li>${w.document.title}<${Problem} error=${w.error} /></li>`)}</ul>`}`
+      <${Act} label="Set language" act=${() => all((path) => patch(path, { language }))} />
+      ${refused.length > 0 && html`<ul aria-label="Refused">${refused.map((w) => html`<li>${w.document.title}<${Problem} error=${w.error} /></li>`)}</ul>`}</fieldset>`
 }
 
 /** Does something with each of several, some at a time. @template T @param {number} most @param {T[]} of @param {(one: T) => Promise<void>} act */
@@ -149,10 +149,13 @@ async function severally(most, of, act) {
   await Promise.all(Array.from({ length: most }, work))
 }
 
-const languages = new Intl.DisplayNames(['en'], { type: 'language' })
+const languages = new Intl.DisplayNames(['en'], { type: 'language', fallback: 'none' })
 
 /** @param {string} code */
-const languageText = (code) => (/^[a-z]{2}$/.test(code ?? '') ? `${languages.of(code)} (${code})` : code)
+function languageText(code) {
+  const name = /^[a-z]{2}$/.test(code ?? '') && languages.of(code)
+  return name ? `${name} (${code})` : code
+}
 
 /** A language; what is typed is a code of ISO 639-1, or auto. @param {any} p */
 function Language({ value, ...rest }) {
@@ -164,15 +167,12 @@ function Language({ value, ...rest }) {
 function Progress({ of: d }) {
   const { done, total } = d.progress ?? {}
   return html`<${Status} of=${d.status} />
-    ${d.stage && d.status !== 'ready' && html` <span class="small">${d.stage}</span>`}
+    ${d.stage && ['processing', 'failed'].includes(d.status) && html` <span class="small">${d.stage}</span>`}
     ${d.status === 'processing' && total > 0 && html` <progress max=${total} value=${done} aria-label="Progress of ${d.title}"></progress>`}
     ${d.error && html`<div class="small wrong reason">${d.error}</div>`}
-    ${d.last_error && html`<div class="small reason">The last try failed: ${d.last_error.error}</div>`}
+    ${d.last_error && html`<div class="small reason">The last attempt failed, so search finds the text before it: ${d.last_error.error}</div>`}
     ${d.warnings?.length > 0 && html`<ul class="small reason" aria-label="Warnings of ${d.title}">${d.warnings.map((/** @type {any} */ w) => html`<li>${pagesText(w)}: ${w.message}</li>`)}</ul>`}`
 }
-
-/** The pages that a warning means. @param {{pages: number[], count: number}} w */
-const pagesText = (w) => `${w.count === 1 ? 'Page' : 'Pages'} ${w.pages.slice(0, 10).join(', ')}${w.count > Math.min(w.pages.length, 10) ? ` and further ones, ${number(w.count)} in all` : ''}`
 
 /** @param {{of: any}} p */
 function Again({ of: d }) {
@@ -343,7 +343,8 @@ export function Search({ bases }) {
     ${found && html`<div role="status"><p class="small">${count(found.hits.length, 'hit')} in ${found.took_ms} ms.${found.degraded ? ` Left out, as it did not answer: ${[found.degraded].flat().join(', ')}.` : ''}</p></div>
       ${found.hits.length === 0 && html`<${Empty}>Nothing was found.</${Empty}>`}
       ${found.hits.map((/** @type {any} */ h) => html`<article class="hit" aria-label="Hit in ${h.title}">
-        <p><a href=${to(['knowledge', h.knowledge_base_id, h.document_id], { from: h.chunk.start, to: h.chunk.end })}>${h.title}</a> <span class="small">${names.of(h.knowledge_base_id)}${h.chunk.page_from ? `, page ${h.chunk.page_from}` : ''}${h.chunk.heading ? `, ${h.chunk.heading}` : ''}</span></p>
+        <p><a href=${to(['knowledge', h.knowledge_base_id, h.document_id], { from: h.chunk.start, to: h.chunk.end })}>${h.title}</a> <span class="small">${names.of(h.knowledge_base_id)}${h.chunk.page_from ? `, page ${h.chunk.page_from}` : ''}</span></p>
+        ${h.context && html`<p class="small prose pre">${h.context}</p>`}
         <p class="small">score <strong>${h.score.toFixed(3)}</strong>${h.scores ? html` (keyword ${(h.scores.keyword ?? 0).toFixed(3)}, semantic ${(h.scores.semantic ?? 0).toFixed(3)})` : ''}</p>
         <p class="prose">${highlighted(h.text, h.highlights ?? [])}</p></article>`)}`}`
 }
@@ -374,8 +375,8 @@ function Document({ base, id }) {
   const bases = useBases()
   const document = useLive(path)
   const d = document.data
-  const drop = () => ask({
   const [replacing, setReplacing] = useState(false)
+  const drop = () => ask({
     title: `Delete ${d.title}?`, text: html`<p>The document <strong>${d.title}</strong> goes; from then on no search finds it and no citation shows it.</p>`,
     act: async () => { await remove(path); go(['knowledge', base]) },
   })

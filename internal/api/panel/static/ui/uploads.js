@@ -1,4 +1,4 @@
-// The documents of files that were sent, as they are now.
+// The documents of files that were sent, as they are now, and what is missing of their text.
 
 /** @typedef {{document: any}} Sent a file with its document, as it was seen last */
 
@@ -21,4 +21,16 @@ export function followed(sent, newest, most) {
     if (!d && newest && underWay(s.document) && alone.length < most) alone.push(s)
   }
   return { news, alone }
+}
+
+/** The pages that a warning means, in ranges. @param {{pages: number[], count: number}} w pages: the first of them; count: of all */
+export function pagesText({ pages, count }) {
+  const ranges = /** @type {[number, number][]} */ ([])
+  for (const page of pages) {
+    const last = ranges[ranges.length - 1]
+    if (last?.[1] === page - 1) last[1] = page
+    else ranges.push([page, page])
+  }
+  const text = ranges.slice(0, 10).map(([first, last]) => (first === last ? first : `${first}–${last}`)).join(', ')
+  return `${count === 1 ? 'Page' : 'Pages'} ${text}${count > pages.length || ranges.length > 10 ? ` and others, ${count} in all` : ''}`
 }
