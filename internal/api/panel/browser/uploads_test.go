@@ -216,7 +216,7 @@ func TestWarningsAreShown(t *testing.T) {
 	tab.see("Pages 2, 5: They have pictures alone.")
 }
 
-// The content of a document is replaced by a file or a text; the same content again is told as such.
+// The content of a document is replaced by a file or a text; the same content again changes nothing.
 func TestTheContentOfADocumentIsReplaced(t *testing.T) {
 	t.Parallel()
 	p := start(t)
