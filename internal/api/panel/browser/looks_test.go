@@ -119,7 +119,8 @@ func TestNoPageBreaksARuleOfAccessibility(t *testing.T) {
 			for _, place := range places {
 				tab.visit(place[1])
 				tab.settled()
-				tab.evaluate(`document.querySelectorAll('details').forEach((d) => { d.open = true })`, nil)
+				tab.evaluate(`document.querySelectorAll('details').forEach((d) => { d.open = true })
+					document.querySelector('td [aria-label^="Choose "]')?.click()`, nil)
 				tab.settled()
 				tab.obeys(t, rules, fmt.Sprintf("%s, %d wide, dark: %t", place[0], width, dark))
 				var wide int64

@@ -157,7 +157,7 @@ func TestSeveralDocumentsAreChosen(t *testing.T) {
 
 	tab.click("checkbox", "Choose all that are listed")
 	tab.see("4 documents chosen")
-	tab.click("button", "Try the chosen again")
+	tab.click("button", "Try again: the chosen")
 	tab.gone("chosen")
 	ready(p, base, ids["One"])
 	tab.evaluate(`['One', 'Two', 'Three'].forEach((t) =>

@@ -133,7 +133,7 @@ function Several({ base, chosen }) {
   const n = count(chosen.rows.length, 'document')
   const drop = () => ask({ title: `Delete ${n}?`, text: html`<p>From then on no search finds them and no citation shows them.</p>`, act: () => all(remove) })
   return html`<fieldset class="buttons chosen" aria-label="Chosen documents"><span role="status">${n} chosen</span>
-      <${Act} label="Try again" name="Try the chosen again" act=${() => all((path) => post(`${path}/reprocess`))} />
+      <${Act} label="Try again" name="Try again: the chosen" act=${() => all((path) => post(`${path}/reprocess`))} />
       <button type="button" class="secondary" aria-label="Delete the chosen" onClick=${drop}>Delete</button>
       <${Language} label="Language of the chosen" value=${language} onChange=${setLanguage} />
       <${Act} label="Set language" act=${() => all((path) => patch(path, { language }))} />
