@@ -218,9 +218,7 @@ func askers(t testing.TB) map[string]tool.Endpoint {
 		web.CloseClientConnections()
 		web.Close()
 	})
-	program, err := os.Executable()
-	require.NoError(t, err)
-	return map[string]tool.Endpoint{"http": {URL: web.URL}, "command": {Command: []string{program, asProgram}}}
+	return map[string]tool.Endpoint{"http": {URL: web.URL}, "command": itself(t)}
 }
 
 func call(t *testing.T, e tool.Endpoint, name, arguments string) string {

@@ -28,11 +28,13 @@ import (
 	"agentplatform/internal/platform/share"
 )
 
-func itself(t *testing.T) tool.Endpoint {
+// itself is this test's program as a server. With the race detector it would sleep for a second before it ends, and be
+// killed meanwhile. The program under test passes no GORACE on.
+func itself(t testing.TB) tool.Endpoint {
 	t.Helper()
 	program, err := os.Executable()
 	require.NoError(t, err)
-	return tool.Endpoint{Command: []string{program, asProgram}}
+	return tool.Endpoint{Command: []string{"env", "GORACE=atexit_sleep_ms=0", program, asProgram}}
 }
 
 func ask(ctx context.Context, s tool.Session, name string, more ...func(*tool.Invocation)) (string, error) {
@@ -213,7 +215,7 @@ func TestLinesOfAProgramBesidesItsMessages(t *testing.T) {
 	program := itself(t).Command
 	e := tool.Endpoint{Command: append([]string{"sh", "-c", "" +
 		`printf '\357\273\277Starting\n[INFO] "a"\n{"level":30}\n\n'; ` +
-		`exec "$0" "$1"`}, program...)}
+		`exec "$0" "$@"`}, program...)}
 	s := k.Session(e)
 	defer s.End()
 	for range 2 {
@@ -322,7 +324,9 @@ func TestAProgramEndsWithAllThatItHasStarted(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { _ = l.Close() }()
-	last, program := filepath.Join(t.TempDir(), "last"), itself(t).Command[0]
+	last := filepath.Join(t.TempDir(), "last")
+	program, err := os.Executable()
+	require.NoError(t, err)
 	s := (&mcptool.Kind{Client: http.DefaultClient}).Session(tool.Endpoint{Command: []string{"sh", "-c", "" +
 		`trap "" TERM; "$0" ` + asChild + ` "$1" </dev/null & "$0" ` + asProgram + `; sleep 0.2; echo done > "$2"`,
 		program, l.Addr().String(), last}})
