@@ -4,6 +4,8 @@ SHELL := /bin/bash
 GO ?= go
 # Only the race detector needs a C compiler; where go finds none, the tests run without it.
 RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+# A program with the race detector sleeps for a second before it ends: each package's tests, and each program of a test.
+UNSLEPT := GORACE=atexit_sleep_ms=0
 # The embedded store's engine has a compression in C, which is never used here and takes a minute to compile; the tag
 # has it in Go.
 TAGS := -tags pebblegozstd
@@ -101,10 +103,10 @@ build: ## build the program into dist/
 test: ## all tests but those of what only AWS runs, with the race detector
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
 	@packages=$$($(GO) list $(TAGS) $(RACED) | grep -vxFf <($(GO) list $(TAGS) $(DEPLOYED))) && \
-	$(GO) test $(RACE) $(TAGS) -vet=off -shuffle=on -parallel 4 -timeout 12m $$packages
+	$(UNSLEPT) $(GO) test $(RACE) $(TAGS) -vet=off -shuffle=on -parallel 4 -timeout 12m $$packages
 
 aws: ## the tests of what only AWS runs, with the race detector (but those of the stacks: templates, integration)
-	$(GO) test $(RACE) $(TAGS) -vet=off -shuffle=on -timeout 12m $(DEPLOYED)
+	$(UNSLEPT) $(GO) test $(RACE) $(TAGS) -vet=off -shuffle=on -timeout 12m $(DEPLOYED)
 
 cover: ## say what share of each package's statements the tests reach, and show it in .cache/cover.html
 	@mkdir -p .cache
