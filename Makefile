@@ -121,8 +121,8 @@ cover: ## say what share of each package's statements the tests reach, and show 
 panel: .cache/panel/made ## check the admin panel: its types, its texts, its libraries, its stories in a browser (needs Node.js, Chromium)
 	.cache/panel/node_modules/.bin/tsc -p scripts/panel
 	node --test scripts/panel
-	scripts/panel/vendor.sh
-	@changed=$$(git status --porcelain internal/api/panel/static/vendor) && [ -z "$$changed" ] || { echo "these are not what npm has:"; echo "$$changed"; exit 1; }
+	rm -rf .cache/panel/vendor && scripts/panel/vendor.sh .cache/panel/vendor
+	@diff -rq internal/api/panel/static/vendor .cache/panel/vendor || { echo "this is not what npm has"; exit 1; }
 	$(STORIES) -run 'Test' ./internal/api/panel/browser
 
 browser: ## install the browser that make panel needs, where apt-get or brew can

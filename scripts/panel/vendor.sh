@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Copies the panel's libraries out of npm's packages into internal/api/panel/static/vendor, with their licences. npm has held
+# Copies the panel's libraries out of npm's packages into a folder, with their licences: its argument, or
+# internal/api/panel/static/vendor. npm has held
 # the packages to the checksums of package-lock.json. Nothing is changed but what a browser needs without a build step:
 # bare names of modules become paths, and two libraries that make a global variable export it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-from=.cache/panel/node_modules to=internal/api/panel/static/vendor
+from=.cache/panel/node_modules to=${1:-internal/api/panel/static/vendor}
+mkdir -p "$to"
 rm -f $to/*.js $to/*.css $to/LICENSES.txt
 
 module() { # FILE NAME [EXPORT]: a module, or what makes a global variable
