@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // served is the API behind a real server: only connections have deadlines.
 func served(t *testing.T, e httpapitest.API) *httptest.Server {
