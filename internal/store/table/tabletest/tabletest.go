@@ -108,7 +108,7 @@ func (b bench) eventually(want []string, got func() []string) {
 		assert.Equal(b, want, got())
 		return
 	}
-	assert.Eventually(b, func() bool { return fmt.Sprint(want) == fmt.Sprint(got()) }, b.lag, b.lag/50)
+	assert.Eventually(b, func() bool { return fmt.Sprint(want) == fmt.Sprint(got()) }, b.lag, 100*time.Millisecond)
 }
 
 func key(part, sort string) table.Key { return table.Key{Part: part, Sort: sort} }
