@@ -143,7 +143,7 @@ vendor: .cache/panel/made ## copy the panel's libraries out of npm's packages, a
 bounds: ## what is large, deep or a bomb: its work and memory, without the race detector, which finds nothing in one goroutine
 	@files=$$(grep -rl --include='*_test.go' '^//go:build !race' $(SOURCES)); \
 	tests=$$(grep -ho '^func Test[A-Za-z0-9_]*' $$files | cut -c6- | grep -v Hostile | sort -u | paste -sd '|'); \
-	echo "$$tests"; $(TEST) -run "^($$tests)$$" -count 1 -p 1 -timeout 20m $$(dirname $$files | sed 's#^#./#' | sort -u)
+	echo "$$tests"; $(TEST) -run "^($$tests)$$" -count 1 -p 2 -timeout 30m $$(dirname $$files | sed 's#^#./#' | sort -u)
 
 simulate: ## run the simulation with SEEDS seeds, without the race detector
 	$(TEST) -run 'TestSimulation' -timeout 24h -v ./internal/proof/sim -seeds $(SEEDS)
