@@ -87,7 +87,8 @@ func wordsOf(text string) []string {
 	var words []string
 	open := false
 	for _, r := range strings.ToLower(norm.NFKC.String(text)) {
-		alone := unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer)
+		alone := unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
+			unicode.Khmer)
 		switch {
 		case unicode.IsMark(r) && open:
 			words[len(words)-1] += string(r)

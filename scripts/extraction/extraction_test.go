@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const sentence = "the quick brown fox jumps over the lazy dog and then sleeps until noon below an old tree near our house"
+const sentence = "the quick brown fox jumps over the lazy dog and then sleeps until noon below an old tree near " +
+	"our house"
 
 // withPeers puts programs on PATH that find this text in every file.
 func withPeers(t *testing.T, text string) string {

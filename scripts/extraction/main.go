@@ -42,8 +42,9 @@ func main() {
 	files := flag.String("files", "", "the `folder` of the files")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *files, os.Stdout); err != nil {
+	err := run(ctx, *files, os.Stdout)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -164,15 +165,17 @@ func printTables(out io.Writer, pairs []pair) {
 	fmt.Fprintln(out, "| format | peer | files compared | words of the peer | recall | reverse | order "+
 		"| no text: ours, the peer | seconds: ours, the peer |\n|---|---|---|---|---|---|---|---|---|")
 	for _, s := range sums(pairs) {
-		fmt.Fprintf(out, "| %s | %s | %d | %d | %.3f | %.3f | %.3f | %d, %d | %.1f, %.1f |\n", s.format, s.peer, s.files,
-			s.words, s.recall, s.reverse, s.order, s.failed, s.theyFailed, s.seconds, s.theirs)
+		fmt.Fprintf(out, "| %s | %s | %d | %d | %.3f | %.3f | %.3f | %d, %d | %.1f, %.1f |\n", s.format, s.peer,
+			s.files, s.words, s.recall, s.reverse, s.order, s.failed, s.theyFailed, s.seconds, s.theirs)
 	}
 	low := slices.DeleteFunc(slices.Clone(pairs), func(p pair) bool { return !p.counts() })
 	slices.SortStableFunc(low, func(a, b pair) int { return cmp.Compare(a.recall, b.recall) })
-	fmt.Fprintln(out, "\n| file | peer | words: ours, the peer | recall | reverse | order | warnings or error of ours | words that ours lacks |\n"+
+	fmt.Fprintln(out, "\n| file | peer | words: ours, the peer | recall | reverse | order "+
+		"| warnings or error of ours | words that ours lacks |\n"+
 		"|---|---|---|---|---|---|---|---|")
 	for _, p := range low[:min(worst, len(low))] {
 		fmt.Fprintf(out, "| %s | %s | %d, %d | %.3f | %.3f | %.3f | %s | %s |\n", filepath.Base(p.path), p.peer,
-			len(p.ours.words), len(p.theirs.words), p.recall, p.reverse, p.order, p.ours.note, strings.Join(p.lacks, " "))
+			len(p.ours.words), len(p.theirs.words), p.recall, p.reverse, p.order, p.ours.note,
+			strings.Join(p.lacks, " "))
 	}
 }

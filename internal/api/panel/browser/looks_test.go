@@ -164,7 +164,8 @@ func TestNoDialogOrErrorBreaksARuleOfAccessibility(t *testing.T) {
 			{"agents", "Import", "Import an agent"}, {"agent", "Delete", "Delete Careful clerk?"},
 			{"agent", "Differences of version 2", "Version 2 beside the one before"},
 			{"base", "Add document", "Add document"}, {"api-key", "Rotate", "Rotate Nightly import?"},
-			{"document", "Replace content", "Replace the content of Leave"}, {"webhooks", "Rotate secret", "The new secret"},
+			{"document", "Replace content", "Replace the content of Leave"},
+			{"webhooks", "Rotate secret", "The new secret"},
 		} {
 			tab.visit(places[over.place])
 			tab.settled()
