@@ -113,7 +113,7 @@ func TestCapacity(t *testing.T) {
 
 	var s strings.Builder
 	s.WriteString("\n| partition | shared by | write units | read units | partitions " +
-		"| takes no more at runs a second |\n|---|---|---|---|---|---|\n")
+		"| full at runs a second |\n|---|---|---|---|---|---|\n")
 	for _, p := range parts {
 		fmt.Fprintf(&s, "| `%s` | %s | %.1f | %.1f | %d | %s |\n", p.name, p.scope, p.writes, p.read, p.partitions,
 			thousands(p.breaks()))
@@ -187,7 +187,7 @@ func (b *bench) kinds(m *meter, runs int) []part {
 func loads(writes, reads float64, ofOrganization, ofService part) string {
 	var s strings.Builder
 	section := func(title string) {
-		fmt.Fprintf(&s, "\n**%s**\n\n| what | asked | there is | |\n|---|---|---|---|\n", title)
+		fmt.Fprintf(&s, "\n**%s**\n\n| resource | needed | available | share |\n|---|---|---|---|\n", title)
 	}
 	row := func(what string, asked, there float64, note string) {
 		share := fmt.Sprintf("%.0f %%", 100*asked/there)
@@ -204,36 +204,36 @@ func loads(writes, reads float64, ofOrganization, ofService part) string {
 	section(fmt.Sprintf("%s runs a second of %d s, of %s organizations; the largest has %.0f %%", thousands(load),
 		runSeconds, thousands(organizations), 100*largestShare))
 	row("write units of the tables", load*writes, tableUnits, fmt.Sprintf(
-		"it takes no more at %s runs a second", thousands(tableUnits/writes)))
+		"full at %s runs a second", thousands(tableUnits/writes)))
 	row("read units of the tables", load*reads, tableUnits, "")
-	row("runs of the largest organization, at its busiest partition, `"+ofOrganization.name+"`", largest,
+	row("runs of the largest organization at its busiest partition, `"+ofOrganization.name+"`", largest,
 		ofOrganization.breaks(), "")
-	row("runs at the busiest partition of all, `"+ofService.name+"`", load, ofService.breaks(), "")
+	row("all runs at their busiest partition, `"+ofService.name+"`", load, ofService.breaks(), "")
 	row("messages in flight in the run queue", load*runSeconds, queueInFlight, "")
-	row("requests at API Gateway", load*requestsARun, gatewayRequests, "and the stage's own `Rate`")
-	row("functions at once, one for each run (worker)", load*runSeconds, functionsAtOnce, fmt.Sprintf(
-		"at %d runs a second; beyond it, `WorkerTasks`", functionsAtOnce/runSeconds))
-	row("the same with `WorkerTasks`: containers", load*runSeconds/runsAtOnce, 100_000/runsAtOnce, "")
+	row("requests at API Gateway", load*requestsARun, gatewayRequests, "also limited by the stage's `Rate`")
+	row("parallel worker functions, one for each run", load*runSeconds, functionsAtOnce, fmt.Sprintf(
+		"full at %d runs a second; beyond it, `WorkerTasks`", functionsAtOnce/runSeconds))
+	row("containers instead, with `WorkerTasks`", load*runSeconds/runsAtOnce, 100_000/runsAtOnce, "")
 
 	const streams = 100_000
-	section("100,000 open streams of runs that say nothing at the moment")
-	row("containers", streams/streamsATask, 100, "the most that `infra/stacks/front.go` allows")
+	section("100,000 open streams of runs that write nothing")
+	row("containers", streams/streamsATask, 100, "the limit of `infra/stacks/front.go`")
 	row("read units of core and feed table together", streams*rowsOfAGlance*aLook/glanceSeconds, 2*tableUnits,
-		fmt.Sprintf("at %s streams", thousands(2*tableUnits*glanceSeconds/(rowsOfAGlance*aLook))))
+		fmt.Sprintf("full at %s streams", thousands(2*tableUnits*glanceSeconds/(rowsOfAGlance*aLook))))
 	const speaking = 1_000
-	section("1,000 open streams of runs that speak all the time")
-	row("containers, for their processors", speaking*processorsRead/0.3, 100,
-		"each has half of one, and is to use 60 % of it")
+	section("1,000 open streams of runs that always write")
+	row("containers, by processor time", speaking*processorsRead/0.3, 100,
+		"each has half a processor, used to 60 %")
 	row("read units of the feed table", speaking*framesRead, tableUnits,
-		fmt.Sprintf("at %s streams", thousands(tableUnits/framesRead)))
+		fmt.Sprintf("full at %s streams", thousands(tableUnits/framesRead)))
 
 	const paused = 1_000_000
-	section("a million paused runs")
-	row("waits that are open in Step Functions", paused, machinesOpen,
-		"with more, the sweeper ends the pauses that have none")
-	row("starts, when they begin within an hour", dueAtOnce, machineStarts, "beyond it, too")
-	fmt.Fprintf(&s, "\nThey cost nothing while they wait: no row of them is looked at before it is due. "+
-		"They take %.0f GB.\n", paused*pausedRunBytes/1e9)
+	section("1,000,000 paused runs")
+	row("open waits in Step Functions", paused, machinesOpen,
+		"beyond it, the sweeper ends the other pauses")
+	row("starts a second, if all begin within an hour", dueAtOnce, machineStarts, "beyond it, the same")
+	fmt.Fprintf(&s, "\nThey cost %.0f GB of storage and no reads: no row is read before it is due.\n",
+		paused*pausedRunBytes/1e9)
 	return s.String()
 }
 
@@ -247,9 +247,9 @@ func (b *bench) days(m *meter) string {
 	assert.LessOrEqual(b, quiet.ReadUnits, 30.0, "read units: %+v", quiet)
 	assert.LessOrEqual(b, busy.ReadUnits, 0.5*float64(each), "read units of a busy day: %+v", busy)
 	var s strings.Builder
-	fmt.Fprintf(&s, "\n**The daily work of %s organizations, all of it within an hour**\n\n"+
-		"| organizations | calls of one | write units of one | read units of one | write units a second "+
-		"| read units a second |\n|---|---|---|---|---|---|\n", thousands(organizations))
+	fmt.Fprintf(&s, "\n**The daily work of %s organizations within an hour**\n\n"+
+		"| organization | calls | write units | read units | all: write units a second "+
+		"| all: read units a second |\n|---|---|---|---|---|---|\n", thousands(organizations))
 	row := func(what string, n, calls, writes, reads float64) {
 		fmt.Fprintf(&s, "| %s | %s | %s | %s | %s | %s |\n", what, thousands(calls), thousands(writes),
 			thousands(reads), thousands(n*writes/hour), thousands(n*reads/hour))
@@ -258,8 +258,8 @@ func (b *bench) days(m *meter) string {
 	row(fmt.Sprintf("of %s runs each, by 7 users", thousands(float64(each))), organizations,
 		float64(busy.Writes+busy.Reads), float64(busy.Units), busy.ReadUnits)
 	more := runs * largestShare / float64(each)
-	fmt.Fprintf(&s, "\nThat of the largest, of %s runs, reads %s units. What is written grows with users, agents "+
-		"and keys, and not with runs.\n", thousands(runs*largestShare), thousands(more*busy.ReadUnits))
+	fmt.Fprintf(&s, "\nThe largest, with %s runs, reads %s units. Writes grow with users, agents and keys, "+
+		"not with runs.\n", thousands(runs*largestShare), thousands(more*busy.ReadUnits))
 	return s.String()
 }
 
