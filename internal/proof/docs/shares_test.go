@@ -102,7 +102,7 @@ var noShares = map[string][]string{
 }
 
 // rowsOfStores are the rows whose limits are kept by what processes on AWS share.
-var rowsOfStores = []string{"workers on AWS", "ingestions at work on AWS", "streams and long waits on AWS"}
+var rowsOfStores = []string{"workers and ingestions on AWS", "streams and long waits on AWS"}
 
 // A limiter that limits has a row in the table of SECURITY.md, or a reason to have none. Each row has such a limiter, a
 // share, a refusal and a test. Counters by hand with other names than atOnce or maxOpen are not seen.
