@@ -28,7 +28,7 @@ const (
 	NudgeDocument NudgeKind = "document" // ID: the document's
 )
 
-// The names of webhook events (specification, Events).
+// The names of webhook events (specification, Webhooks).
 const (
 	WebhookAwaitingInput = "agent_run.awaiting_input"
 	WebhookTerminal      = "agent_run.terminal"

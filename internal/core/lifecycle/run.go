@@ -8,7 +8,7 @@ import (
 // Status is the state of a run.
 type Status string
 
-// The statuses of the specification.
+// The statuses (specification, States and transitions).
 const (
 	Queued        Status = "queued"
 	Running       Status = "running"

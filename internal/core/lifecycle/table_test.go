@@ -130,7 +130,7 @@ func consequences(t *testing.T, o Outcome) {
 	assert.Equal(t, now, a.UpdatedAt)
 }
 
-// The transition table of the specification, row by row: from, transition, to.
+// The table that clients see (specification, States and transitions), row by row: from, transition, to.
 func TestTableHasTheSpecificationsRows(t *testing.T) {
 	for _, row := range []struct {
 		from Status
@@ -240,7 +240,7 @@ func TestImpossibleTransitionsAreRefusedWithTheirReason(t *testing.T) {
 	}
 }
 
-// Hazards that concern the core only.
+// Hazards of docs/hazards.md that concern the core only.
 func TestHazard05StaleExpiryTimer(t *testing.T) {
 	r := sample(AwaitingInput)
 	r.Pause, r.ExpiresAt = 2, now.Add(71*time.Hour)

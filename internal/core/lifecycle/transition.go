@@ -22,7 +22,8 @@ type Transition struct {
 	When  string   // a description for humans
 }
 
-// Transitions is the transition table: the specification's rows, and the transitions that it leaves open.
+// Transitions is the transition table: the rows that clients see (specification, States and transitions), and those of
+// workers.
 func Transitions() []Transition {
 	active := []Status{Queued, Running, AwaitingInput}
 	return []Transition{

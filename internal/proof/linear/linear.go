@@ -3,7 +3,7 @@
 // that a model allows and that agrees with the recorded times. There must be one.
 //
 // No outcome stays unknown: a call whose response was lost is repeated with its key until it is answered, and
-// lasts from its first attempt to its last. So the models describe what the specification promises, including
+// lasts from its first attempt to its last. So the models describe what docs/specification.md promises, including
 // retries.
 //
 // The package knows the service only by its HTTP API. It imports the standard library and the checker; only tests

@@ -27,7 +27,7 @@ func at64(do func(i int) int) map[int]int {
 }
 
 // What careless versions of such a system get wrong. Hazards that need a clock or a crash are tested by the
-// simulation and by tests of the packages; internal/README.md lists where.
+// simulation and by tests of the packages; docs/hazards.md lists all.
 func hazardScenarios() []Story {
 	return []Story{
 		{Name: "hazard01/idempotency before everything", Run: func(x *Actor) {

@@ -1,4 +1,4 @@
-// Package view is the representation of a run that clients see: the public shapes of the specification, built from
+// Package view is the representation of a run that clients see (specification, Public view of a run), built from
 // what is stored.
 //
 // It must not know HTTP. It imports record, citation, lifecycle, problem and events.
