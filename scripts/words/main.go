@@ -1,9 +1,11 @@
-// Command words counts the private words of words.txt in the tree: in names that Go code declares, in its comments, in
-// the documentation, and in the panel. It fails unless the counts are those of budget.txt, which only falls:
+// Command words counts what makes the tree hard to read: the private words of words.txt in names that Go code declares,
+// in its comments, in the documentation and in the panel; long sentences and paragraphs of the documentation; exported
+// names without a comment. It fails unless the counts are those of budget.txt, which only falls:
 //
 //	go run ./scripts/words                # check
 //	go run ./scripts/words -write         # lower the budget to the counts
 //	go run ./scripts/words -list comments # print every place of a group
+//	go run ./scripts/words -figures       # print the length of every page, and all counts
 //
 // -write never raises a count. It adds a group that budget.txt lacks. The program needs no package of the tree, so that
 // it runs on a tree that does not build.
@@ -20,15 +22,32 @@ import (
 	"strings"
 )
 
-// groups are counted apart.
-var groups = []string{"names", "comments", "docs", "panel"}
+// groups are counted apart, each as it is named here in messages.
+var (
+	groups = []string{"names", "comments", "docs", "panel", "sentences", "paragraphs", "undocumented"}
+	named  = map[string]string{
+		"names": "private words in names", "comments": "private words in comments", "docs": "private words in docs",
+		"panel": "private words in panel", "sentences": "long sentences in docs", "paragraphs": "long paragraphs in docs",
+		"undocumented": "exported names without a comment",
+	}
+)
 
 const budgetFile = "scripts/words/budget.txt"
 
 func main() {
 	write := flag.Bool("write", false, "lower the budget to the counts")
 	list := flag.String("list", "", "print every place of this `group`")
+	figures := flag.Bool("figures", false, "print the length of every page, and all counts")
 	flag.Parse()
+	if *figures {
+		t, err := read(".")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		t.figures(os.Stdout)
+		return
+	}
 	if err := run(".", *write, *list); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -36,10 +55,11 @@ func main() {
 }
 
 func run(dir string, write bool, list string) error {
-	finds, err := read(dir)
+	t, err := read(dir)
 	if err != nil {
 		return err
 	}
+	finds := t.finds
 	if list != "" {
 		for _, f := range finds[list] {
 			fmt.Println(f)
@@ -65,7 +85,7 @@ func run(dir string, write bool, list string) error {
 			return err
 		}
 	}
-	return check(budget, finds, func() map[string]bool { return changedLines(dir) })
+	return errors.Join(check(budget, finds, func() map[string]bool { return changedLines(dir) }), t.tooLong())
 }
 
 // lower sets each group of the budget to its count, unless that is above the budget, and returns the budget's text.
@@ -87,11 +107,11 @@ func check(budget map[string]int, finds map[string][]find, changed func() map[st
 	for _, group := range groups {
 		switch n, most := len(finds[group]), budget[group]; {
 		case n < most:
-			errs = append(errs, fmt.Errorf("%d private words in %s, but %s has %d: run go run ./scripts/words -write",
-				n, group, budgetFile, most))
+			errs = append(errs, fmt.Errorf("%d %s, but %s has %d: run go run ./scripts/words -write",
+				n, named[group], budgetFile, most))
 		case n > most:
-			errs = append(errs, fmt.Errorf("%d private words in %s, %d more than %s allows",
-				n, group, n-most, budgetFile))
+			errs = append(errs, fmt.Errorf("%d %s, %d more than %s allows",
+				n, named[group], n-most, budgetFile))
 			lines := changed()
 			for _, f := range finds[group] {
 				if lines[f.file] || lines[fmt.Sprint(f.file, ":", f.line)] {

@@ -26,19 +26,20 @@ func (f find) String() string { return fmt.Sprintf("%s:%d: %q: %s", f.file, f.li
 // tree is what is read of a checkout.
 type tree struct {
 	forms
-	finds map[string][]find // by group
+	finds   map[string][]find  // by group
+	lengths map[string]lengths // by page
 }
 
 // ignored are folders with generated files, files of others and test data, and docs/adr: decisions are history.
 var ignored = []string{"testdata", "node_modules", "dist", "cdk.out", "vendor", "adr"}
 
-// read returns the private words below dir, by group. The error is the file system's or the parser's.
-func read(dir string) (map[string][]find, error) {
+// read returns the finds and lengths below dir. The error is the file system's or the parser's.
+func read(dir string) (*tree, error) {
 	all, err := parseList(wordList)
 	if err != nil {
 		return nil, err
 	}
-	t := &tree{forms: all, finds: map[string][]find{}}
+	t := &tree{forms: all, finds: map[string][]find{}, lengths: map[string]lengths{}}
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -56,7 +57,7 @@ func read(dir string) (map[string][]find, error) {
 		}
 		return t.file(path, filepath.ToSlash(file))
 	})
-	return t.finds, err
+	return t, err
 }
 
 // file adds the finds of a file, if it is of a kind that counts.
@@ -73,6 +74,7 @@ func (t *tree) file(path, file string) error {
 		return t.source(file, text)
 	case kind == ".md":
 		t.match(prose(file, string(text)), 1, "text", t.add("docs", file))
+		t.measure(file, string(text))
 	default:
 		t.match(string(text), 1, "text", t.add("panel", file))
 	}
@@ -126,6 +128,7 @@ func (t *tree) source(file string, text []byte) error {
 			t.name(file, files.Position(n.Pos()).Line, n.Name)
 		}
 	}
+	t.undocumented(files, file, f)
 	declare(f.Name)
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {

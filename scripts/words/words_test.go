@@ -12,7 +12,7 @@ import (
 const sample = "testdata/tree"
 
 func TestFinds(t *testing.T) {
-	finds, err := read(sample)
+	tree, err := read(sample)
 	require.NoError(t, err)
 	type place struct {
 		group, file string
@@ -20,7 +20,7 @@ func TestFinds(t *testing.T) {
 		word        string
 	}
 	var found []place
-	for group, list := range finds {
+	for group, list := range tree.finds {
 		for _, f := range list {
 			assert.NotEmpty(t, f.instead)
 			found = append(found, place{group, f.file, f.line, f.word})
@@ -52,7 +52,15 @@ func TestFinds(t *testing.T) {
 		{"panel", "panel/static/panel.js", 1, "tells"},
 		{"panel", "panel/static/panel.js", 2, "whoever"},
 		{"panel", "panel/static/panel.js", 2, "told"},
+		{"sentences", "docs/long.md", 3, "31 words"},
+		{"sentences", "docs/long.md", 8, "31 words"},
+		{"paragraphs", "docs/long.md", 10, "84 words"},
+		{"undocumented", "queue.go", 22, "TestItSaysWhatIsAsked"},
 	}, found)
+	assert.Equal(t, lengths{words: 196, inSentences: 152, sentences: 18, long: 2}, tree.lengths["docs/long.md"])
+	assert.NoError(t, tree.tooLong())
+	tree.lengths["docs/other.md"] = lengths{inSentences: 1700, sentences: 50}
+	assert.EqualError(t, tree.tooLong(), "sentences of the documentation have 25.5 words in the mean: at most 16")
 }
 
 func TestTheBudgetFollowsDown(t *testing.T) {
@@ -64,7 +72,7 @@ func TestTheBudgetFollowsDown(t *testing.T) {
 	require.NoError(t, run(dir, false, ""))
 	text, err := os.ReadFile(budget)
 	require.NoError(t, err)
-	assert.Equal(t, "names 5\ncomments 8\ndocs 9\npanel 3\n", string(text))
+	assert.Equal(t, "names 5\ncomments 8\ndocs 9\npanel 3\nsentences 2\nparagraphs 1\nundocumented 1\n", string(text))
 
 	page := filepath.Join(dir, "docs/page.md")
 	require.NoError(t, os.WriteFile(page, []byte("It is told.\n"), 0o600))
