@@ -32,7 +32,7 @@ import (
 // under.
 func tried(t *testing.T) map[string]string {
 	t.Helper()
-	page, err := os.ReadFile("../README.md")
+	page, err := os.ReadFile("../../docs/operate.md")
 	require.NoError(t, err)
 	all := map[string]string{}
 	block := regexp.MustCompile("(?s)<!-- tried on LocalStack -->\n```sh\n(.*?)```")

@@ -25,7 +25,7 @@ import (
 )
 
 // ops is the monitoring of a service, in its stack. Each of its alarms has an entry under the alarm's name in the
-// runbook, infra/README.md; a test checks that.
+// runbook, docs/operate.md; a test checks that.
 type ops struct {
 	*service
 
@@ -78,7 +78,7 @@ func (o *ops) alarm(a alarm) {
 		Threshold: jsii.Number(a.above), ComparisonOperator: comparison,
 		TreatMissingData: missing, DatapointsToAlarm: jsii.Number(max(a.points, 1)),
 		EvaluationPeriods: jsii.Number(max(a.of, 1)),
-		AlarmDescription:  jsii.String("Runbook: infra/README.md, " + a.name),
+		AlarmDescription:  jsii.String("Runbook: docs/operate.md, " + a.name),
 	})
 	made.AddAlarmAction(awscloudwatchactions.NewSnsAction(o.topic))
 	o.raised[a.name] = made

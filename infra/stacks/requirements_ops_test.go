@@ -49,23 +49,28 @@ var opsRequirements = []requirement{
 			func(s any) bool { return object(s)["Effect"] == "Allow" })
 	}},
 	{"every alarm tells somebody, and has an entry in the runbook", func(all templates) (wrong []string) {
-		runbook, err := os.ReadFile("../README.md")
-		if err != nil {
-			return []string{err.Error()}
+		var pages []byte // costs are on the first, alarms on the second
+		for _, page := range []string{"../README.md", "../../docs/operate.md"} {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				return []string{err.Error()}
+			}
+			pages = append(pages, text...)
 		}
+		runbook := string(pages)
 		n := len(all.of("AWS::CloudWatch::Alarm")) - 1 // SpansDropped is of stages that send traces alone
-		if !strings.Contains(string(runbook), fmt.Sprint(n, " alarms")) {
+		if !strings.Contains(runbook, fmt.Sprint(n, " alarms")) {
 			wrong = append(wrong, fmt.Sprint("what it costs does not know of ", n, " alarms"))
 		}
 		for what, n := range map[string]int{"on %d metrics": all.watched(), "%d metrics of errors in logs": len(
 			all.of("AWS::Logs::MetricFilter"))} {
-			if named := fmt.Sprintf(what, n); !strings.Contains(string(runbook), named) {
+			if named := fmt.Sprintf(what, n); !strings.Contains(runbook, named) {
 				wrong = append(wrong, "what it costs does not have: "+named)
 			}
 		}
 		for id, a := range all.of("AWS::CloudWatch::Alarm") {
 			name := strings.TrimPrefix(fmt.Sprint(a["AlarmName"]), "agents-prod-")
-			if !strings.Contains(string(runbook), "**"+name+"**") {
+			if !strings.Contains(runbook, "**"+name+"**") {
 				wrong = append(wrong, name+" has no entry")
 			}
 			if len(list(a["AlarmActions"])) == 0 {
