@@ -32,7 +32,8 @@ func guide(t *testing.T) string {
 	return before
 }
 
-// No command of the guide and of the runbook leaves out the stage, and make knows none by itself. (internal/proof/docs checks targets.)
+// No command of the guide or the runbook leaves out the stage, and make has no default. (internal/proof/docs checks
+// targets.)
 func TestTheGuideAndTheMakefileAgree(t *testing.T) {
 	makefile := page(t, "Makefile")
 	for _, target := range []string{"preflight", "deploy", "destroy", "synth", "invoke"} {
