@@ -18,82 +18,82 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Settings are the settings of the service. The table in the README is generated from the tags. The tags low and high
-// are the bounds of a value.
+// Settings are the settings of the service. Their tags make the table of docs/settings.md. The tags low and high are the
+// bounds of a value.
 type Settings struct {
-	Addr      string `env:"ADDR" envDefault:"127.0.0.1:8080" help:"where to listen"`
+	Addr      string `env:"ADDR" envDefault:"127.0.0.1:8080" help:"the address of the server"`
 	DataDir   string `env:"DATA_DIR" envDefault:".data" help:"the folder that holds everything"`
-	PublicURL string `env:"PUBLIC_URL" help:"how clients reach the service; by default http:// and ADDR"`
+	PublicURL string `env:"PUBLIC_URL" help:"the URL of the service for clients; http:// and ADDR by default"`
 
-	MetricsAddr string `env:"METRICS_ADDR" help:"where to serve /metrics without a key as well, for a Prometheus on another machine; by default nowhere; on a laptop only"`
+	MetricsAddr string `env:"METRICS_ADDR" help:"a second address of /metrics, without a key, for a Prometheus on another machine; none by default; on a laptop only"`
 
-	ObserveWindow  time.Duration `env:"OBSERVE_WINDOW" envDefault:"20s" low:"0s" high:"5m" help:"how long POST /chat waits for a run to end, at most 5m"`
-	ResponseWindow time.Duration `env:"RESPONSE_WINDOW" envDefault:"9m" low:"0s" high:"1h" help:"how long POST /responses waits instead, with a place as streams have, where that is longer, at most 1h; on a laptop only"`
-	StartDeadline  time.Duration `env:"START_DEADLINE" envDefault:"10m" low:"1s" high:"24h" help:"a run queued for longer fails; from 1s. It does not run while other runs of the organization are at work, for a day at most"`
-	ActiveLimit    time.Duration `env:"ACTIVE_LIMIT" envDefault:"30m" low:"1s" high:"24h" help:"active time a run may use where its agent says nothing; from 1s"`
-	PauseExpiry    time.Duration `env:"PAUSE_EXPIRY" envDefault:"72h" low:"1s" high:"8760h" help:"an undecided pause is cancelled after this; from 1s"`
-	Lease          time.Duration `env:"LEASE" envDefault:"30s" low:"1s" high:"1h" help:"how long a silent worker keeps its run; from 1s. Clocks may be a sixth of it apart"`
-	Heartbeat      time.Duration `env:"HEARTBEAT" envDefault:"15s" low:"1s" high:"1m" help:"silence on a stream before a heartbeat; from 1s"`
+	ObserveWindow  time.Duration `env:"OBSERVE_WINDOW" envDefault:"20s" low:"0s" high:"5m" help:"how long POST /chat waits for the end of a run, at most 5m"`
+	ResponseWindow time.Duration `env:"RESPONSE_WINDOW" envDefault:"9m" low:"0s" high:"1h" help:"how long POST /responses waits, if that is longer, at most 1h. After OBSERVE_WINDOW it counts as a stream; on a laptop only"`
+	StartDeadline  time.Duration `env:"START_DEADLINE" envDefault:"10m" low:"1s" high:"24h" help:"a run that is queued for longer fails; from 1s. The time stops while other runs of the organization work, for a day at most"`
+	ActiveLimit    time.Duration `env:"ACTIVE_LIMIT" envDefault:"30m" low:"1s" high:"24h" help:"active time of a run whose agent sets none; from 1s"`
+	PauseExpiry    time.Duration `env:"PAUSE_EXPIRY" envDefault:"72h" low:"1s" high:"8760h" help:"a pause without a decision is cancelled after this; from 1s"`
+	Lease          time.Duration `env:"LEASE" envDefault:"30s" low:"1s" high:"1h" help:"how long a silent worker keeps its run; from 1s. Clocks may differ by a sixth of it"`
+	Heartbeat      time.Duration `env:"HEARTBEAT" envDefault:"15s" low:"1s" high:"1m" help:"a silent stream sends a heartbeat after this; from 1s"`
 
 	UserCap               int  `env:"USER_CAP" envDefault:"5" low:"1" high:"1000000" help:"active runs of a user, 1 to 1000000"`
 	OrganizationCap       int  `env:"ORGANIZATION_CAP" envDefault:"50" low:"1" high:"1000000" help:"active runs of an organization, 1 to 1000000"`
-	PausedRuns            int  `env:"PAUSED_RUNS" envDefault:"1000" low:"1" high:"10000" help:"runs of a user, and of an organization, that wait for people while new ones are accepted, 1 to 10000. A user with less than 1 % of it is not refused for those of others"`
+	PausedRuns            int  `env:"PAUSED_RUNS" envDefault:"1000" low:"1" high:"10000" help:"paused runs of a user, and of an organization, above which new runs are refused, 1 to 10000. A user with less than 1 % of it is not refused because of others"`
 	UserFiles             int  `env:"USER_FILES" envDefault:"50000" low:"1" high:"1000000000" help:"files of a user, used or not, 1 to 1000000000"`
 	OrgFiles              int  `env:"ORGANIZATION_FILES" envDefault:"500000" low:"1" high:"1000000000" help:"files of an organization, 1 to 1000000000"`
-	SpreadSlots           bool `env:"SPREAD_SLOTS" envDefault:"false" help:"active runs below caps over 200 are kept in 16 partitions more, for DynamoDB; only once no program runs that does not know this setting"`
-	RateLimit             int  `env:"RATE_LIMIT" envDefault:"600" low:"1" high:"10000000" help:"requests a minute and key, 1 to 10000000"`
-	RateBurst             int  `env:"RATE_BURST" envDefault:"100" low:"1" high:"10000000" help:"requests at once on top of an even flow, 1 to 10000000"`
-	OrganizationRateLimit int  `env:"ORGANIZATION_RATE_LIMIT" envDefault:"0" low:"0" high:"100000000" help:"requests a minute of all keys of an organization together, to 100000000; 0: ten times those of a key"`
-	OrganizationRateBurst int  `env:"ORGANIZATION_RATE_BURST" envDefault:"0" low:"0" high:"100000000" help:"its burst, requests on top of an even flow, to 100000000; 0: ten times those of a key"`
-	UserAPIKeys           int  `env:"USER_API_KEYS" envDefault:"50" low:"1" high:"1000000" help:"API keys of a user that are neither revoked nor expired, 1 to 1000000"`
-	OrganizationAPIKeys   int  `env:"ORGANIZATION_API_KEYS" envDefault:"5000" low:"1" high:"1000000" help:"the same of all users of an organization, 1 to 1000000"`
-	Workers               int  `env:"WORKERS" envDefault:"256" low:"1" high:"10000" help:"runs at work at once in this process, 1 to 10000. One organization may have all of them. On a laptop a quarter more is for organizations and users with few runs at work; below 4 there is none"`
+	SpreadSlots           bool `env:"SPREAD_SLOTS" envDefault:"false" help:"keep active runs below caps over 200 in 16 more partitions of DynamoDB; only when every running program knows this setting"`
+	RateLimit             int  `env:"RATE_LIMIT" envDefault:"600" low:"1" high:"10000000" help:"requests of a key in a minute, 1 to 10000000"`
+	RateBurst             int  `env:"RATE_BURST" envDefault:"100" low:"1" high:"10000000" help:"requests of a key above an even flow, 1 to 10000000"`
+	OrganizationRateLimit int  `env:"ORGANIZATION_RATE_LIMIT" envDefault:"0" low:"0" high:"100000000" help:"requests of all keys of an organization in a minute, to 100000000; 0: ten times those of a key"`
+	OrganizationRateBurst int  `env:"ORGANIZATION_RATE_BURST" envDefault:"0" low:"0" high:"100000000" help:"requests of an organization above an even flow, to 100000000; 0: ten times those of a key"`
+	UserAPIKeys           int  `env:"USER_API_KEYS" envDefault:"50" low:"1" high:"1000000" help:"valid API keys of a user, 1 to 1000000"`
+	OrganizationAPIKeys   int  `env:"ORGANIZATION_API_KEYS" envDefault:"5000" low:"1" high:"1000000" help:"valid API keys of an organization, 1 to 1000000"`
+	Workers               int  `env:"WORKERS" envDefault:"256" low:"1" high:"10000" help:"runs at work in this process, 1 to 10000. One organization may use all. On a laptop a quarter more is for organizations and users with few runs at work, from 4 on"`
 
-	WebhookSecret     string   `env:"WEBHOOK_SECRET" kind:"secret" help:"signs webhooks where an organization has no secret of its own"`
-	WebhookAllowHosts []string `env:"WEBHOOK_ALLOW_HOSTS" help:"host:port pairs that webhooks may reach though private, comma-separated"`
-	WebhookCAFile     string   `env:"WEBHOOK_CA_FILE" help:"PEM file of further certificate authorities for webhooks"`
-	WebhookDays       int      `env:"WEBHOOK_RETENTION_DAYS" envDefault:"90" low:"0" high:"36500" help:"days after its last attempt that a delivery of an organization is kept with its body, 0 to 36500; 0, or outside all organizations: as long as its run"`
+	WebhookSecret     string   `env:"WEBHOOK_SECRET" kind:"secret" help:"signs webhooks of organizations without their own secret"`
+	WebhookAllowHosts []string `env:"WEBHOOK_ALLOW_HOSTS" help:"private host:port pairs that webhooks may reach, comma-separated"`
+	WebhookCAFile     string   `env:"WEBHOOK_CA_FILE" help:"PEM file of more certificate authorities for webhooks"`
+	WebhookDays       int      `env:"WEBHOOK_RETENTION_DAYS" envDefault:"90" low:"0" high:"36500" help:"days after the last attempt for which a delivery and its body are kept, 0 to 36500. 0, or outside all organizations: as long as the run"`
 
-	ToolAllowHosts []string `env:"TOOL_ALLOW_HOSTS" help:"host:port pairs that toolkits may reach though private, comma-separated"`
-	ToolCommands   []string `env:"TOOL_COMMANDS" help:"commands of MCP servers that toolkits may be, word for word, comma-separated; on a laptop only"`
-	ToolCAFile     string   `env:"TOOL_CA_FILE" help:"PEM file of further certificate authorities for toolkits"`
+	ToolAllowHosts []string `env:"TOOL_ALLOW_HOSTS" help:"private host:port pairs that toolkits may reach, comma-separated"`
+	ToolCommands   []string `env:"TOOL_COMMANDS" help:"commands of MCP servers that toolkits may use, word for word, comma-separated; on a laptop only"`
+	ToolCAFile     string   `env:"TOOL_CA_FILE" help:"PEM file of more certificate authorities for toolkits"`
 
-	EmbeddingModels     []string      `env:"EMBEDDING_MODELS" help:"embedding models that knowledge bases may name, as provider/name or provider/name:dimensions, comma-separated; the first is the default. Without any: builtin, which knows words only"`
-	EmbeddingOptions    string        `env:"EMBEDDING_OPTIONS" help:"a JSON object of options by provider/name: query_prefix and passage_prefix, which stand before texts, and weight, 0 to 1, of ranks by meaning in hybrid searches. Known models have the prefixes that their makers publish"`
-	KnowledgeAllowHosts []string      `env:"KNOWLEDGE_ALLOW_HOSTS" help:"host:port pairs that documents may come from though private, comma-separated"`
-	IngestDeadline      time.Duration `env:"INGEST_DEADLINE" envDefault:"1h" low:"1s" high:"24h" help:"how long the ingestion of a document may take in all; from 1s"`
-	IngestWorkers       int           `env:"INGEST_WORKERS" envDefault:"4" low:"1" high:"1000" help:"documents at work at once in this process, 1 to 1000"`
-	Ingesting           int           `env:"DOCUMENTS_IN_INGESTION" envDefault:"10000" low:"1" high:"1000000" help:"documents of a user, and of an organization, whose ingestion is under way while new ones are accepted, 1 to 1000000. A user with less than 1 % of it is not refused for those of others"`
+	EmbeddingModels     []string      `env:"EMBEDDING_MODELS" help:"embedding models for knowledge bases, as provider/name or provider/name:dimensions, comma-separated. The first is the default; without any: builtin, which knows only words"`
+	EmbeddingOptions    string        `env:"EMBEDDING_OPTIONS" help:"a JSON object by provider/name: query_prefix, passage_prefix, and weight (0 to 1) of semantic ranks in hybrid searches. Known models have the prefixes of their makers"`
+	KnowledgeAllowHosts []string      `env:"KNOWLEDGE_ALLOW_HOSTS" help:"private host:port pairs that documents may come from, comma-separated"`
+	IngestDeadline      time.Duration `env:"INGEST_DEADLINE" envDefault:"1h" low:"1s" high:"24h" help:"how long the ingestion of a document may take; from 1s"`
+	IngestWorkers       int           `env:"INGEST_WORKERS" envDefault:"4" low:"1" high:"1000" help:"documents at work in this process, 1 to 1000"`
+	Ingesting           int           `env:"DOCUMENTS_IN_INGESTION" envDefault:"10000" low:"1" high:"1000000" help:"documents in ingestion of a user, and of an organization, above which new ones are refused, 1 to 1000000. A user with less than 1 % of it is not refused because of others"`
 	DocumentsPerBase    int           `env:"DOCUMENTS_PER_BASE" envDefault:"10000" low:"1" high:"1000000" help:"documents of a knowledge base, 1 to 1000000"`
 
-	Streams             int `env:"STREAMS" envDefault:"10000" low:"1" high:"1000000" help:"open streams of this process, about 0.1 MB of memory each, and as many requests that wait, 1 to 1000000"`
+	Streams             int `env:"STREAMS" envDefault:"10000" low:"1" high:"1000000" help:"open streams of this process, about 0.1 MB of memory each, and as many waiting requests, 1 to 1000000"`
 	OrganizationStreams int `env:"ORGANIZATION_STREAMS" envDefault:"0" low:"0" high:"1000000" help:"open streams of an organization, to 1000000; 0: half of STREAMS"`
 	UserStreams         int `env:"USER_STREAMS" envDefault:"0" low:"0" high:"1000000" help:"open streams of a user, to 1000000; 0: two fifths of STREAMS"`
 	KeyStreams          int `env:"KEY_STREAMS" envDefault:"0" low:"0" high:"1000000" help:"open streams of a key, to 1000000; 0: three tenths of STREAMS"`
-	KeyChats            int `env:"KEY_CHATS" envDefault:"0" low:"0" high:"1000" help:"open streams of POST /chat, MCP, A2A and AG-UI of an organization, and waits there of more than 3 s, over all functions, to 1000; a user has four fifths; 0: no limit; on AWS only"`
-	Connections         int `env:"CONNECTIONS" envDefault:"40000" low:"1" high:"1000000" help:"open connections of this process that have shown a key, and as many that have not, 1 to 1000000"`
-	AddressConnections  int `env:"ADDRESS_CONNECTIONS" envDefault:"10000" low:"1" high:"1000000" help:"connections of an address that have shown no key, 1 to 1000000"`
+	KeyChats            int `env:"KEY_CHATS" envDefault:"0" low:"0" high:"1000" help:"open streams of POST /chat, MCP, A2A and AG-UI of an organization, and waits there of more than 3 s, over all functions, to 1000. A user has four fifths; 0: no limit; on AWS only"`
+	Connections         int `env:"CONNECTIONS" envDefault:"40000" low:"1" high:"1000000" help:"open connections of this process that sent a key, and as many that sent none, 1 to 1000000"`
+	AddressConnections  int `env:"ADDRESS_CONNECTIONS" envDefault:"10000" low:"1" high:"1000000" help:"connections of an address that sent no key, 1 to 1000000"`
 
-	UserFileBytes int64 `env:"USER_FILE_BYTES" envDefault:"21474836480" low:"1024" high:"1125899906842624" help:"bytes of a user's files together, with those that are announced; 1024 to 1125899906842624"`
-	OrgFileBytes  int64 `env:"ORGANIZATION_FILE_BYTES" envDefault:"214748364800" low:"1024" high:"1125899906842624" help:"bytes of an organization's files together; 1024 to 1125899906842624"`
+	UserFileBytes int64 `env:"USER_FILE_BYTES" envDefault:"21474836480" low:"1024" high:"1125899906842624" help:"bytes of a user's files, with the announced ones; 1024 to 1125899906842624"`
+	OrgFileBytes  int64 `env:"ORGANIZATION_FILE_BYTES" envDefault:"214748364800" low:"1024" high:"1125899906842624" help:"bytes of an organization's files; 1024 to 1125899906842624"`
 
-	MaxBody int64 `env:"MAX_BODY" envDefault:"67108864" low:"1024" high:"1073741824" help:"bytes of a request's body, of one in JSON at most 8 MiB; 1024 to 1073741824"`
+	MaxBody int64 `env:"MAX_BODY" envDefault:"67108864" low:"1024" high:"1073741824" help:"bytes of a request body, at most 8 MiB if it is JSON; 1024 to 1073741824"`
 
-	OpenAIBaseURL    string   `env:"OPENAI_BASE_URL" help:"an endpoint that speaks OpenAI's chat completions, with its /v1; by default OpenAI's own, if there is a key"`
+	OpenAIBaseURL    string   `env:"OPENAI_BASE_URL" help:"an endpoint with OpenAI's chat completions, with its /v1; with a key, OpenAI's own by default"`
 	OpenAIAPIKey     string   `env:"OPENAI_API_KEY" kind:"secret" help:"its key"`
-	AnthropicBaseURL string   `env:"ANTHROPIC_BASE_URL" help:"an endpoint that speaks Anthropic's messages; by default Anthropic's own, if there is a key"`
+	AnthropicBaseURL string   `env:"ANTHROPIC_BASE_URL" help:"an endpoint with Anthropic's messages; with a key, Anthropic's own by default"`
 	AnthropicAPIKey  string   `env:"ANTHROPIC_API_KEY" kind:"secret" help:"its key"`
-	BedrockModels    []string `env:"BEDROCK_MODELS" help:"models and inference profiles of Amazon Bedrock that agents may name, comma-separated; with AWS credentials"`
-	BedrockRegion    string   `env:"BEDROCK_REGION" help:"by default the credentials' Region"`
-	BedrockBaseURL   string   `env:"BEDROCK_BASE_URL" help:"by default Bedrock's own"`
+	BedrockModels    []string `env:"BEDROCK_MODELS" help:"models and inference profiles of Amazon Bedrock for agents, comma-separated; with AWS credentials"`
+	BedrockRegion    string   `env:"BEDROCK_REGION" help:"the credentials' Region by default"`
+	BedrockBaseURL   string   `env:"BEDROCK_BASE_URL" help:"Bedrock's own by default"`
 	BedrockGuardrail string   `env:"BEDROCK_GUARDRAIL" help:"id:version of a guardrail for every call"`
 
-	OTLPEndpoint string   `env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"where traces are sent by OpenTelemetry's protocol, without its /v1/traces; without it there are none"`
-	OTLPHeaders  []string `env:"OTEL_EXPORTER_OTLP_HEADERS" kind:"secret" help:"name=value pairs that each of these requests has, comma-separated, values percent-encoded; on a laptop only"`
+	OTLPEndpoint string   `env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"the receiver of OTLP traces, without its /v1/traces; without it there are no traces"`
+	OTLPHeaders  []string `env:"OTEL_EXPORTER_OTLP_HEADERS" kind:"secret" help:"name=value pairs of its requests, comma-separated, values percent-encoded; on a laptop only"`
 	TraceShare   float64  `env:"OTEL_TRACES_SAMPLER_ARG" envDefault:"1" help:"the share of traces that are sent, 0 to 1"`
 
 	LogLevel string `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
-	Pprof    bool   `env:"PPROF" envDefault:"false" help:"serve /debug/pprof, as /metrics, to callers on this machine with an operator key"`
+	Pprof    bool   `env:"PPROF" envDefault:"false" help:"serve /debug/pprof to callers on this machine with an operator key"`
 }
 
 // Cloud names the AWS resources of a deployment for its functions. The infrastructure sets all of them.

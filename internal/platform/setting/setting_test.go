@@ -95,7 +95,7 @@ func TestEachVariableHasAKind(t *testing.T) {
 	}
 }
 
-// The README's table is generated from the tags.
+// The page's table is made of the tags.
 func TestTheSettingsPageListsTheSettings(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("\n| name | default | what |\n|---|---|---|\n")
