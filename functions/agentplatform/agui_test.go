@@ -92,8 +92,8 @@ func talksByAGUI(t *testing.T, client string, pending int) {
 	assert.Empty(t, seen.Warned, "the client leaves nothing out")
 	version := peertest.NPM(t, client)
 	peertest.Seen(t, peertest.Counterpart{
-		Area: "clients", Name: "AG-UI, `@ag-ui/client` " + version, Version: version,
-		Works: "a conversation, tools of the front end, an approval, a question, a cut connection, errors, a cancel",
+		Area: "clients", Name: "AG-UI, `@ag-ui/client`", Version: version,
+		Works: "conversation, front-end tools, approval, question, cut connection, errors, cancel",
 	})
 }
 

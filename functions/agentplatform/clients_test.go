@@ -128,7 +128,7 @@ func TestClientsMadeFromTheDocument(t *testing.T) {
 		w.hear(w.run("python", peertest.Clients(t, "python"), filepath.Join(scripts, "conversation.py"),
 			filepath.Join(folder, "python"), p.url, p.key))
 		clientOf(t, "openapi-python-client", peertest.PyPI(t, "clients", "openapi-python-client"),
-			"what it makes for an operation that streams fails: read that body by the client's HTTP client")
+			"code for streaming operations: read that body with the client's HTTP client")
 	})
 	t.Run("TypeScript", func(t *testing.T) {
 		t.Parallel()
@@ -157,14 +157,14 @@ func TestClientsMadeFromTheDocument(t *testing.T) {
 // checked is the row of a program that checks the document.
 func checked(t *testing.T, name, version string) {
 	peertest.Seen(t, peertest.Counterpart{
-		Area: "clients", Name: "OpenAPI, " + name, Version: version, Works: "the document has no fault",
+		Area: "clients", Name: "OpenAPI validators", Version: version, Variant: name, Works: "the document is valid",
 	})
 }
 
 // clientOf is the row of a program that makes a client of the document.
 func clientOf(t *testing.T, name, version, not string) {
 	peertest.Seen(t, peertest.Counterpart{
-		Area: "clients", Name: "OpenAPI, " + name, Version: version, Not: not,
-		Works: "its client holds a conversation: a file, a question, an approval with an edit, a list by pages, errors",
+		Area: "clients", Name: "OpenAPI client generators", Version: version, Variant: name, Not: not,
+		Works: "conversation with a file, question, edited approval, paged list, errors",
 	})
 }

@@ -57,7 +57,7 @@ func TestTheOfficialPythonClientOfMCP(t *testing.T) {
 	assert.True(t, failed.Error)
 	peertest.Seen(t, peertest.Counterpart{
 		Area: "clients", Name: "MCP, official SDK for Python", Version: peertest.PyPI(t, "venv", "mcp"),
-		Works: "agents as tools, progress, a structured answer, a failure",
+		Works: "agents as tools, progress, structured answer, failure",
 	})
 }
 
@@ -66,7 +66,7 @@ func TestTheOfficialPythonClientOfMCP(t *testing.T) {
 func clientsOfMCP() map[string]string {
 	return map[string]string{
 		"1.25.0": "mcp-sdk-1.25", "1.30.0": "mcp-sdk-1.30", "1.32.2": "@modelcontextprotocol/sdk",
-		"2.4.0": "@modelcontextprotocol/client", "2.4.0, the newest protocol": "@modelcontextprotocol/client+auto",
+		"2.4.0": "@modelcontextprotocol/client", "2.4.0, newest protocol": "@modelcontextprotocol/client+auto",
 	}
 }
 
@@ -118,10 +118,11 @@ func TestTheOfficialTypeScriptClientsOfMCP(t *testing.T) {
 	for name, sdk := range clientsOfMCP() {
 		t.Run(name, func(t *testing.T) {
 			story(t, sdk)
+			_, variant, _ := strings.Cut(name, ", ")
 			peertest.Seen(t, peertest.Counterpart{
-				Area: "clients", Name: "MCP, official SDK for TypeScript " + name,
+				Area: "clients", Name: "MCP, official SDK for TypeScript", Variant: variant,
 				Version: peertest.NPM(t, strings.TrimSuffix(sdk, "+auto")),
-				Works:   "agents as tools, progress, a structured answer, a failure, a question, a cancelled call",
+				Works:   "agents as tools, progress, structured answer, failure, question, cancelled call",
 			})
 		})
 	}
@@ -130,7 +131,7 @@ func TestTheOfficialTypeScriptClientsOfMCP(t *testing.T) {
 			"Authorization:Bearer "+p.key, "--allow-http", "--transport", "http-only")...)
 		peertest.Seen(t, peertest.Counterpart{
 			Area: "clients", Name: "MCP, `mcp-remote`", Version: peertest.NPM(t, "mcp-remote"),
-			Works: "agents as tools, a structured answer, a failure, a question, a cancelled call",
+			Works: "agents as tools, structured answer, failure, question, cancelled call",
 			Not:   "progress just before the result may be lost",
 		})
 	})
@@ -167,8 +168,8 @@ func TestTheConformanceSuiteOfMCP(t *testing.T) {
 	peertest.Seen(t, peertest.Counterpart{
 		Area: "clients", Name: "MCP, the conformance suite for servers",
 		Version: peertest.NPM(t, "@modelcontextprotocol/conformance"),
-		Works:   "initialization, ping, the list of tools, protection against DNS rebinding, several streams",
-		Not:     "scenarios of its own tools, and of capabilities that are not offered: prompts, resources, logging",
+		Works:   "initialization, ping, tool list, protection against DNS rebinding, several streams",
+		Not:     "scenarios with its own tools, or with prompts, resources, logging (not offered)",
 	})
 }
 
@@ -213,6 +214,6 @@ func TestTheOfficialPythonClientOfA2A(t *testing.T) {
 	assert.Equal(t, "TASK_STATE_CANCELED", tell("cancel", waits.Task).Got)
 	peertest.Seen(t, peertest.Counterpart{
 		Area: "clients", Name: "A2A, official SDK for Python", Version: peertest.PyPI(t, "venv", "a2a-sdk"),
-		Works: "the card, a streamed answer, a question and its answer, a cancel",
+		Works: "card, streamed answer, question with answer, cancel",
 	})
 }

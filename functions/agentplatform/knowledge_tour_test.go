@@ -79,7 +79,7 @@ func TestTheTourOfKnowledge(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, run)
 	assert.Equal(t, answered, run["answer"])
 	p.opens(documents, run, handbook)
-	seenMock(t, "documents", "embeddings, a search by the model, an answer with a citation")
+	seenMock(t, "documents", "embeddings, search by the model, answer with a citation")
 }
 
 // opens checks that an answer cites a document once, and that the citation leads to its words and their page.

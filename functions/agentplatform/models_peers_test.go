@@ -154,9 +154,7 @@ func TestTheServerOfLlamaCpp(t *testing.T) {
 	onModels(t, address).converses("smol", llamaIsIdle(t, address))
 	peertest.Seen(t, peertest.Counterpart{
 		Area: "models", Name: "llama.cpp's server with SmolLM2", Version: peertest.LlamaVersion(t),
-		Works: "a plain answer, a stream, usage, a tool call and its result, an approval, a question, a cancel in " +
-			"the " +
-			"middle of an answer",
+		Works: "answer, stream, usage, tool call with result, approval, question, cancel during an answer",
 	})
 }
 
@@ -184,6 +182,6 @@ func TestEmbeddingsOfLlamaCpp(t *testing.T) {
 	}
 	peertest.Seen(t, peertest.Counterpart{
 		Area: "models", Name: "llama.cpp's server, embeddings", Version: peertest.LlamaVersion(t),
-		Works: "a knowledge base of 576 dimensions, found by meaning",
+		Works: "knowledge base of 576 dimensions, semantic search",
 	})
 }

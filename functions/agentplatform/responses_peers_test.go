@@ -262,8 +262,8 @@ func TestTheSDKsOfOpenAI(t *testing.T) {
 	for name, command := range sdks(t, "conversation") {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, want, hear(t, nil, append(command, p.url, p.key)...))
-			seenSDK(t, name, "responses", "a text, a stream, functions of the client, a background response and its "+
-				"cancel, a question, an approval, errors, a deletion", "`text.verbosity`; chat completions")
+			seenSDK(t, name, "responses", "text, stream, client functions, background response with cancel, "+
+				"question, approval, errors, deletion", "`text.verbosity`; chat completions")
 		})
 	}
 }
@@ -275,7 +275,8 @@ func seenSDK(t *testing.T, language, what, works, not string) {
 		version = peertest.PyPI(t, "venv", "openai")
 	}
 	peertest.Seen(t, peertest.Counterpart{
-		Area: "clients", Name: "OpenAI's SDK for " + language + ", " + what, Version: version, Works: works, Not: not,
+		Area: "clients", Name: "OpenAI's SDKs, " + what, Version: version, Variant: language,
+		Works: works, Not: not,
 	})
 }
 
@@ -386,7 +387,7 @@ func TestTheSDKsOfOpenAIOutliveConnectionsAndTheProcess(t *testing.T) {
 				}
 				assert.Equal(t, want, runs["slowly "+name+" "+story], story)
 			}
-			seenSDK(t, name, "interruptions", "a stream is taken up after a cut connection and after `kill -9`; "+
+			seenSDK(t, name, "interruptions", "a stream continues after a cut connection or `kill -9`; "+
 				"a request with an idempotency key is one run", "a request without a key may be a second run")
 		})
 	}

@@ -51,8 +51,8 @@ func TestOllama(t *testing.T) {
 		http.StatusCreated)
 	peertest.Seen(t, peertest.Counterpart{
 		Area: "models", Name: "Ollama with SmolLM2", Version: version,
-		Works: "a plain answer, a stream, usage, a tool call and its result, an approval, a question, a cancel, " +
-			"`max_tokens`, a name without `:latest`, a prompt over the window, which the server cuts by itself",
+		Works: "answer, stream, usage, tool call with result, approval, question, cancel, `max_tokens`, " +
+			"a name without `:latest`; the server itself cuts a prompt over the window",
 	})
 }
 
@@ -88,9 +88,9 @@ func TestLiteLLM(t *testing.T) {
 	p.answersByMessages()
 	peertest.Seen(t, peertest.Counterpart{
 		Area: "models", Name: "LiteLLM's proxy", Version: peertest.PyPI(t, "litellm", "litellm"),
-		Works: "an answer, a real model behind it by chat completions and by Messages; 429, 500, a full context window " +
-			"are shown in words; a blank reply ends the run",
-		Not: "its `mock_response` by Messages, which answers without a stream",
+		Works: "answers, also of a real model (chat completions, Messages); readable errors for 429, 500 and a full " +
+			"context window; a blank reply ends the run",
+		Not: "`mock_response` with Messages: it does not stream",
 	})
 }
 
@@ -110,6 +110,6 @@ func TestMessagesOfLlamaCpp(t *testing.T) {
 	onModels(t, address, "ANTHROPIC_BASE_URL="+address).answersByMessages()
 	peertest.Seen(t, peertest.Counterpart{
 		Area: "models", Name: "llama.cpp's server, Anthropic's Messages", Version: peertest.LlamaVersion(t),
-		Works: "an answer and its usage",
+		Works: "answer, usage",
 	})
 }

@@ -228,5 +228,5 @@ func TestTheTour(t *testing.T) {
 		return event["event"] != "done"
 	}, "notes.html", "<p>the word is <b>swordfish</b></p>")
 	p.stop()
-	seenMock(t, "a tour", "a stream, tool calls of two kinds, a file, an approval, `kill -9` between two calls")
+	seenMock(t, "a tour", "stream, two kinds of tool calls, file, approval, `kill -9` between two calls")
 }

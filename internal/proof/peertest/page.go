@@ -21,6 +21,7 @@ type Counterpart struct {
 	Area    string // models, clients or tools
 	Name    string
 	Version string
+	Variant string // a part, a transport or another way to use it; empty: there is one
 	Works   string // what the test has seen to work, in words
 	Not     string // what does not work, with the reason; empty: nothing is known
 }
@@ -48,25 +49,68 @@ func Seen(t testing.TB, c Counterpart) {
 		if os.Getenv("WRITE_COUNTERPARTS") == "" {
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)
-			require.Contains(t, string(text), c.line(), "make counterparts writes the page")
+			require.True(t, c.on(string(text)), "%+v is missing: make counterparts writes the page", c)
 			return
 		}
 		raw, err := json.Marshal(c)
 		require.NoError(t, err)
 		require.NoError(t, os.MkdirAll(rows, 0o700))
-		name := fmt.Sprintf("%x.json", sha256.Sum256([]byte(c.Area+"\n"+c.Name)))
+		name := fmt.Sprintf("%x.json", sha256.Sum256([]byte(strings.Join([]string{c.Area, c.Name, c.use(), c.Works}, "\n"))))
 		require.NoError(t, os.WriteFile(filepath.Join(rows, name), raw, 0o600))
 	})
 }
 
-func (c Counterpart) line() string {
-	return fmt.Sprintf("| %s | %s | %s | %s |\n", c.Name, c.Version, c.Works, cmp.Or(c.Not, "–"))
+// use is the version that the test used, and the way in which it did.
+func (c Counterpart) use() string {
+	if c.Variant == "" {
+		return c.Version
+	}
+	return c.Version + " (" + c.Variant + ")"
+}
+
+// ends are the cells of a row before and after that of the uses.
+func (c Counterpart) ends() (before, after string) {
+	return "| " + c.Name + " | ", " | " + c.Works + " | " + cmp.Or(c.Not, "–") + " |"
+}
+
+// on reports whether a page has the counterpart: a row with the same words, which has its use.
+func (c Counterpart) on(page string) bool {
+	before, after := c.ends()
+	for line := range strings.Lines(page) {
+		uses, begins := strings.CutPrefix(strings.TrimSuffix(line, "\n"), before)
+		uses, ends := strings.CutSuffix(uses, after)
+		if begins && ends && slices.Contains(strings.Split(uses, ", "), c.use()) {
+			return true
+		}
+	}
+	return false
+}
+
+// table are the rows of counterparts. Those that differ in their uses alone share a row.
+func table(all []Counterpart) string {
+	slices.SortFunc(all, func(a, b Counterpart) int {
+		return cmp.Or(cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)),
+			cmp.Compare(a.Works, b.Works), cmp.Compare(a.Not, b.Not), cmp.Compare(a.use(), b.use()))
+	})
+	var b strings.Builder
+	for len(all) > 0 {
+		before, after := all[0].ends()
+		var uses []string
+		for len(all) > 0 {
+			if first, last := all[0].ends(); first != before || last != after {
+				break
+			}
+			uses, all = append(uses, all[0].use()), all[1:]
+		}
+		b.WriteString(before + strings.Join(slices.Compact(uses), ", ") + after + "\n")
+	}
+	return b.String()
 }
 
 const introduction = "# Counterparts\n\n" +
-	"Each row is a program that others wrote. A test installs it from its registry at this version and talks with\n" +
-	"it. `make peers` runs the quick tests and `make peers-all` runs all. `make counterparts` writes this page from\n" +
-	"what the tests saw.\n"
+	"These programs of other projects are tested with the service. A test installs each from its registry in the\n" +
+	"version of the table. `make peers` runs the quick tests, `make peers-all` all of them. `make counterparts` writes\n" +
+	"this page from their results.\n"
 
 // WritePage writes the page from the rows that the tests have stored, and prints it.
 func WritePage(t testing.TB) {
@@ -83,18 +127,12 @@ func WritePage(t testing.TB) {
 		require.NoError(t, json.Unmarshal(raw, &c))
 		rows = append(rows, c)
 	}
-	slices.SortFunc(rows, func(a, b Counterpart) int {
-		return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
-	})
 	var b strings.Builder
 	b.WriteString(introduction)
 	for _, area := range areas {
 		fmt.Fprintf(&b, "\n## %s\n\n| counterpart | version | works | does not work |\n|---|---|---|---|\n", area.title)
-		for _, c := range rows {
-			if c.Area == area.name {
-				b.WriteString(c.line())
-			}
-		}
+		other := func(c Counterpart) bool { return c.Area != area.name }
+		b.WriteString(table(slices.DeleteFunc(slices.Clone(rows), other)))
 	}
 	require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
 	fmt.Print(b.String())

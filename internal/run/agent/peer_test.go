@@ -21,7 +21,7 @@ func TestALongChatGoesOnWithLlama(t *testing.T) {
 	address := peertest.Llama(t, 512)
 	peertest.Seen(t, peertest.Counterpart{
 		Area: "models", Name: "llama.cpp's server, a full window", Version: peertest.LlamaVersion(t),
-		Works: "a chat that outgrows the window of 512 tokens goes on without its oldest turns",
+		Works: "a chat beyond the window of 512 tokens goes on without its oldest turns",
 	})
 	most := 5
 	var history []model.Message

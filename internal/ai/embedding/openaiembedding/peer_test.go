@@ -12,8 +12,8 @@ import (
 func TestPeer(t *testing.T) {
 	embeddingtest.RunPeer(t, protocol.Open)
 	peertest.Seen(t, peertest.Counterpart{
-		Area: "models", Name: "`@copilotkit/aimock`, OpenAI's embeddings", Version: peertest.NPM(t,
-			"@copilotkit/aimock"),
-		Works: "vectors of texts, usage, refusals",
+		Area: "models", Name: "`@copilotkit/aimock`", Variant: "embeddings",
+		Version: peertest.NPM(t, "@copilotkit/aimock"),
+		Works:   "vectors, usage, refusals",
 	})
 }

@@ -17,9 +17,9 @@ func TestContract(t *testing.T) {
 		return anthropicmodel.New(address, "secret-key", http.DefaultClient)
 	})
 	peertest.Seen(t, peertest.Counterpart{
-		Area: "models", Name: "`@copilotkit/aimock`, Anthropic's Messages", Version: peertest.NPM(t,
-			"@copilotkit/aimock"),
-		Works: "texts, tool calls, pictures, usage, refusals, a stream that breaks",
+		Area: "models", Name: "`@copilotkit/aimock`", Variant: "Messages",
+		Version: peertest.NPM(t, "@copilotkit/aimock"),
+		Works:   "texts, tool calls, pictures, usage, refusals, broken streams",
 	})
 }
 

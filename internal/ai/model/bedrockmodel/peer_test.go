@@ -21,8 +21,8 @@ func TestContract(t *testing.T) {
 		return bedrockmodel.New(account, bedrockmodel.Guardrail{})
 	})
 	peertest.Seen(t, peertest.Counterpart{
-		Area: "models", Name: "`@copilotkit/aimock`, Bedrock's Converse", Version: peertest.NPM(t,
-			"@copilotkit/aimock"),
-		Works: "texts, tool calls, pictures, usage, refusals, a stream that breaks",
+		Area: "models", Name: "`@copilotkit/aimock`", Variant: "Converse",
+		Version: peertest.NPM(t, "@copilotkit/aimock"),
+		Works:   "texts, tool calls, pictures, usage, refusals, broken streams",
 	})
 }

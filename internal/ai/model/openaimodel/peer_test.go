@@ -17,9 +17,9 @@ func TestContract(t *testing.T) {
 		return openaimodel.New(address+"/v1", "secret-key", http.DefaultClient)
 	})
 	peertest.Seen(t, peertest.Counterpart{
-		Area: "models", Name: "`@copilotkit/aimock`, OpenAI's chat completions", Version: peertest.NPM(t,
-			"@copilotkit/aimock"),
-		Works: "texts, tool calls, pictures, usage, refusals, a stream that breaks",
+		Area: "models", Name: "`@copilotkit/aimock`", Variant: "chat completions",
+		Version: peertest.NPM(t, "@copilotkit/aimock"),
+		Works:   "texts, tool calls, pictures, usage, refusals, broken streams",
 	})
 }
 

@@ -105,7 +105,6 @@ func TestTheConformanceSuite(t *testing.T) {
 	}
 	peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "MCP's conformance suite for clients (npm)",
 		Version: peertest.PackageVersion(t, "@modelcontextprotocol/conformance"),
-		Works: "the scenarios of sessions, calls, schemas, questions and their defaults, streams that are taken up, " +
-			"results that ask",
-		Not: "the metadata and headers of 2026-07-28 for a server that also speaks an earlier version"})
+		Works:   "sessions, calls, schemas, questions with defaults, resumed streams, results that ask",
+		Not:     "metadata and headers of 2026-07-28 for a server that also speaks an earlier version"})
 }

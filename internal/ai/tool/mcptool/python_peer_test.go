@@ -21,7 +21,7 @@ import (
 
 func TestTheServersOfPython(t *testing.T) {
 	seen := func(t *testing.T, name, works string) {
-		peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: name + " (PyPI), as a command",
+		peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: name + " (PyPI)", Variant: "command",
 			Version: peertest.MCPVersion(t, name), Works: works})
 	}
 	t.Run("git", func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestTheServersOfPython(t *testing.T) {
 		assert.Contains(t, got, "Europe/Oslo")
 		_, err = call("get_current_time", `{"timezone":"Mars"}`)
 		require.ErrorContains(t, err, "Mars")
-		seen(t, "mcp-server-time", "returns the time; an unknown zone is shown")
+		seen(t, "mcp-server-time", "returns the time, shows an unknown zone")
 	})
 	t.Run("fetch", func(t *testing.T) {
 		web := httptest.NewServer(http.NotFoundHandler())
@@ -59,7 +59,7 @@ func TestTheServersOfPython(t *testing.T) {
 		assert.Contains(t, got, "Hello, browser")
 		_, err = call("fetch", fmt.Sprintf(`{"url":%q}`, web.URL))
 		require.ErrorContains(t, err, "404", "its own words are shown")
-		seen(t, "mcp-server-fetch", "fetches a page; a missing page is shown")
+		seen(t, "mcp-server-fetch", "fetches a page, shows a missing page")
 	})
 }
 
@@ -70,9 +70,9 @@ func TestAServerThatDiesAtItsStart(t *testing.T) {
 		"--db-path", filepath.Join(t.TempDir(), "a.db")}})
 	require.ErrorContains(t, err, "the server's program has ended (exit status 1): ")
 	assert.Regexp(t, `(Attribute|Import|Type|ModuleNotFound)Error`, err.Error())
-	peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "mcp-server-sqlite (PyPI), as a command",
-		Version: peertest.MCPVersion(t, "mcp-server-sqlite"), Works: "nothing; the end of its stderr is shown",
-		Not: "it does not start with version 2 of the protocol's library"})
+	peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "mcp-server-sqlite (PyPI)", Variant: "command",
+		Version: peertest.MCPVersion(t, "mcp-server-sqlite"), Works: "shows the end of its stderr",
+		Not: "does not start with version 2 of the protocol's library"})
 }
 
 func TestAServerOfFastMCP(t *testing.T) {
@@ -103,9 +103,9 @@ func TestAServerOfFastMCP(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, want, r.Text)
 			}
-			peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "a server of FastMCP (PyPI), " + name,
+			peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "FastMCP (PyPI)", Variant: name,
 				Version: peertest.MCPVersion(t, "fastmcp"), Works: "calls of one session, elicitation",
-				Not: "sampling, which is not served"})
+				Not: "sampling (not served)"})
 		})
 	}
 }

@@ -61,9 +61,9 @@ func TestTheServersOfTheProtocolsAuthors(t *testing.T) {
 		assert.Contains(t, got, "what is in it")
 		_, err = call("read_text_file", `{"path":"/etc/passwd"}`)
 		require.ErrorContains(t, err, "Access denied")
-		peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "server-filesystem (npm), as a command",
+		peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "server-filesystem (npm)", Variant: "command",
 			Version: peertest.PackageVersion(t, "@modelcontextprotocol/server-filesystem"),
-			Works:   "reads a file; a refused path is shown"})
+			Works:   "reads a file, shows a refused path"})
 	})
 	t.Run("memory", func(t *testing.T) {
 		t.Setenv("TMPDIR", t.TempDir())
@@ -74,9 +74,9 @@ func TestTheServersOfTheProtocolsAuthors(t *testing.T) {
 		got, err := call("search_nodes", `{"query":"Ada"}`)
 		require.NoError(t, err)
 		assert.Contains(t, got, "counts")
-		peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "server-memory (npm), as a command",
+		peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "server-memory (npm)", Variant: "command",
 			Version: peertest.PackageVersion(t, "@modelcontextprotocol/server-memory"),
-			Works:   "stores an entity and finds it"})
+			Works:   "stores and finds an entity"})
 	})
 	t.Run("sequential thinking", func(t *testing.T) {
 		_, call := talk(t, module(t, "server-sequential-thinking/dist/index.js"))
@@ -86,9 +86,9 @@ func TestTheServersOfTheProtocolsAuthors(t *testing.T) {
 			require.NoError(t, err)
 			assert.Regexp(t, fmt.Sprintf(`"thoughtHistoryLength":\s*%d`, n+1), got, "its session lasts")
 		}
-		peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "server-sequential-thinking (npm), as a command",
+		peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "server-sequential-thinking (npm)", Variant: "command",
 			Version: peertest.PackageVersion(t, "@modelcontextprotocol/server-sequential-thinking"),
-			Works:   "three thoughts of one session"})
+			Works:   "three thoughts in one session"})
 	})
 }
 
@@ -119,10 +119,10 @@ func TestTheReferenceServerAsks(t *testing.T) {
 					Answers: []tool.Answer{{Question: q.ID, Text: "decline"}}})
 				require.NoError(t, err)
 				assert.Contains(t, r.Text, "decline")
-				peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "server-everything (npm), " + name,
+				peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "server-everything (npm)", Variant: name,
 					Version: peertest.PackageVersion(t, "@modelcontextprotocol/server-everything"),
 					Works:   "text, pictures, structured results, errors, elicitation",
-					Not:     "sampling and roots, which are not served"})
+					Not:     "sampling, roots (not served)"})
 				return
 			}
 			t.Fatal("it offers no tool that asks")
@@ -158,9 +158,9 @@ func TestAPageOfPlaywrightOutlivesACall(t *testing.T) {
 			got, err = call("browser_snapshot", `{}`)
 			require.NoError(t, err)
 			assert.Contains(t, got, "It was pressed")
-			peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "Playwright MCP (npm), " + name,
+			peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "Playwright MCP (npm)", Variant: name,
 				Version: peertest.PackageVersion(t, "@playwright/mcp"),
-				Works:   "opens a page, reads it and clicks in it, in one session"})
+				Works:   "opens, reads and clicks a page in one session"})
 		})
 	}
 }
@@ -175,12 +175,12 @@ func TestServersBehindAProxy(t *testing.T) {
 		proxy, path string
 		more        []string
 	}{
-		"streamable HTTP":                {"supergateway", "/mcp", http},
-		"streamable HTTP, with sessions": {"supergateway", "/mcp", append(http, "--stateful")},
-		"SSE":                            {"supergateway", "/sse", []string{"--outputTransport", "sse"}},
-		"HTTP":                           {"mcp-proxy", "/mcp", nil},
-		"HTTP without sessions":          {"mcp-proxy", "/mcp", []string{"--stateless"}},
-		"the older transport":            {"mcp-proxy", "/sse", nil},
+		"streamable HTTP":               {"supergateway", "/mcp", http},
+		"streamable HTTP with sessions": {"supergateway", "/mcp", append(http, "--stateful")},
+		"SSE":                           {"supergateway", "/sse", []string{"--outputTransport", "sse"}},
+		"HTTP":                          {"mcp-proxy", "/mcp", nil},
+		"HTTP without sessions":         {"mcp-proxy", "/mcp", []string{"--stateless"}},
+		"the older transport":           {"mcp-proxy", "/sse", nil},
 	} {
 		t.Run(c.proxy+" "+name, func(t *testing.T) {
 			address := peertest.MCP(t, func(port string) []string {
@@ -198,7 +198,7 @@ func TestServersBehindAProxy(t *testing.T) {
 				require.NoError(t, err)
 				assert.Contains(t, got, "what is in it")
 			}
-			peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: c.proxy + " (npm), " + name,
+			peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: c.proxy + " (npm)", Variant: name,
 				Version: peertest.PackageVersion(t, c.proxy), Works: "server-filesystem behind it"})
 		})
 	}

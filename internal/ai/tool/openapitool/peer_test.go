@@ -50,9 +50,8 @@ func TestAServerOfDocumentsAcceptsEachRequest(t *testing.T) {
 	}
 	peertest.Seen(t, peertest.Counterpart{
 		Area: "tools", Name: "Prism (@stoplight/prism-cli)", Version: "5.16.0",
-		Works: "accepts the request of each operation of two documents: styles of OpenAPI 3, forms, multipart, Swagger 2.0",
-		Not: "its own reading of commas in a path, of spaceDelimited, of exploded objects of label, and of names with " +
-			"capitals",
+		Works: "accepts requests of all operations of two documents: OpenAPI 3 styles, forms, multipart, Swagger 2.0",
+		Not:   "its own reading of commas in paths, spaceDelimited, exploded label objects, names with capitals",
 	})
 }
 
