@@ -18,8 +18,8 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Settings are the settings of the service. Their tags make the table of docs/settings.md. The tags low and high are the
-// bounds of a value.
+// Settings are the settings of the service. Their tags make the table of docs/settings.md. The tags low and high are
+// the bounds of a value.
 type Settings struct {
 	Addr      string `env:"ADDR" envDefault:"127.0.0.1:8080" help:"the address of the server"`
 	DataDir   string `env:"DATA_DIR" envDefault:".data" help:"the folder that holds everything"`

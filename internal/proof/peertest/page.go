@@ -55,7 +55,8 @@ func Seen(t testing.TB, c Counterpart) {
 		raw, err := json.Marshal(c)
 		require.NoError(t, err)
 		require.NoError(t, os.MkdirAll(rows, 0o700))
-		name := fmt.Sprintf("%x.json", sha256.Sum256([]byte(strings.Join([]string{c.Area, c.Name, c.use(), c.Works}, "\n"))))
+		named := strings.Join([]string{c.Area, c.Name, c.use(), c.Works}, "\n")
+		name := fmt.Sprintf("%x.json", sha256.Sum256([]byte(named)))
 		require.NoError(t, os.WriteFile(filepath.Join(rows, name), raw, 0o600))
 	})
 }
@@ -109,8 +110,8 @@ func table(all []Counterpart) string {
 
 const introduction = "# Counterparts\n\n" +
 	"These programs of other projects are tested with the service. A test installs each from its registry in the\n" +
-	"version of the table. `make peers` runs the quick tests, `make peers-all` all of them. `make counterparts` writes\n" +
-	"this page from their results.\n"
+	"version of the table. `make peers` runs the quick tests, `make peers-all` all of them. `make counterparts`\n" +
+	"writes this page from their results.\n"
 
 // WritePage writes the page from the rows that the tests have stored, and prints it.
 func WritePage(t testing.TB) {

@@ -86,7 +86,8 @@ func TestTheServersOfTheProtocolsAuthors(t *testing.T) {
 			require.NoError(t, err)
 			assert.Regexp(t, fmt.Sprintf(`"thoughtHistoryLength":\s*%d`, n+1), got, "its session lasts")
 		}
-		peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "server-sequential-thinking (npm)", Variant: "command",
+		peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "server-sequential-thinking (npm)",
+			Variant: "command",
 			Version: peertest.PackageVersion(t, "@modelcontextprotocol/server-sequential-thinking"),
 			Works:   "three thoughts in one session"})
 	})
