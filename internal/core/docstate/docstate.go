@@ -1,12 +1,12 @@
-// Package docstate is the life cycle of a document: from the bytes that came in to chunks that search finds. It is
-// pure: a state and an event in, a state out, or a refusal.
+// Package docstate is the life cycle of a document, from its bytes to chunks that search finds. It is pure. The input
+// is a state and an event; the result is the next state, or a refusal.
 //
-// An ingestion goes through stages. A worker claims the document, with a lease, and reports the end of each stage. What
-// fails for a while is tried again, at most [MaxAttempts] times a stage; then, or after its deadline, the ingestion has
-// failed. So each ends, whatever becomes of workers and endpoints. A document that was ready stays ready when a later
-// ingestion fails.
+// An ingestion goes through stages. A worker claims the document with a lease, and reports the end of each stage. A
+// temporary failure is tried again, at most [MaxAttempts] times a stage. After the last attempt, or after the deadline,
+// the ingestion has failed. So each ingestion ends, also when workers are lost or endpoints do not answer. A document
+// that was ready stays ready when a later ingestion fails.
 //
-// It must not know files, formats, models, indexes or stores. It imports the standard library.
+// The package must not know files, formats, models, indexes or stores. It imports the standard library.
 package docstate
 
 import (
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Status is what clients are shown of a document's life.
+// Status is the state of a document as clients see it.
 type Status string
 
 // The statuses.
@@ -28,7 +28,7 @@ const (
 // Stage is a part of an ingestion.
 type Stage string
 
-// The stages, in order. Only what comes from an address is fetched.
+// The stages, in order. Only a document from an address has the stage Fetching.
 const (
 	Fetching   Stage = "fetching"
 	Extracting Stage = "extracting"
@@ -37,7 +37,7 @@ const (
 	Indexing   Stage = "indexing"
 )
 
-// Code says why an ingestion failed.
+// Code is the reason of a failed ingestion, for programs.
 type Code string
 
 // The codes.
@@ -50,48 +50,49 @@ const (
 	FetchFailed          Code = "fetch_failed"
 	URLForbidden         Code = "url_forbidden"
 	EmbeddingUnavailable Code = "embedding_unavailable"
-	OverBudget           Code = "over_budget" // clients are told embedding_unavailable, and whose budget it is
+	OverBudget           Code = "over_budget" // clients get embedding_unavailable, and the owner of the budget
 	PastDeadline         Code = "deadline"
 	Internal             Code = "internal"
 )
 
-// Failure says why an ingestion failed, for a person.
+// Failure is the reason of a failed ingestion, for a person.
 type Failure struct {
 	Stage   Stage     `json:"stage"`
 	Code    Code      `json:"error_code"`
 	Message string    `json:"error"`
 	At      time.Time `json:"at"`
-	Quiet   bool      `json:"quiet,omitzero"` // of a quiet ingestion, after which the text is that of the bytes
+	Quiet   bool      `json:"quiet,omitzero"` // the ingestion was quiet: the text is still that of the bytes
 }
 
-// Lease says which worker has the document, and until when.
+// Lease names the worker that has the document, and the end of its right.
 type Lease struct {
 	Claim     string    `json:"claim,omitzero"` // the id of the worker's claim
 	ProcessID string    `json:"process_id,omitzero"`
 	Until     time.Time `json:"until,omitzero"`
 }
 
-// State is what the life cycle knows of a document.
+// State is the stored state of a document's life cycle.
 type State struct {
 	Status Status `json:"status"`
-	Stage  Stage  `json:"stage,omitzero"` // the present one, or the one that failed; empty when the document is ready
-	// Build is the number of the ingestion, from 1. What an ingestion makes is named by it, so that none touches what
-	// another made.
+	Stage  Stage  `json:"stage,omitzero"` // the present or the failed stage; empty when the document is ready
+	// Build is the number of the ingestion, from 1. Everything that an ingestion writes has this number in its name, so
+	// that no ingestion changes the data of another.
 	Build    int       `json:"build"`
 	Version  int       `json:"version"`       // how many ingestions made the document ready
 	Attempts int       `json:"attempts"`      // of the present stage
 	Done     int       `json:"done,omitzero"` // chunks of the present stage
 	Total    int       `json:"total,omitzero"`
 	Lease    Lease     `json:"lease,omitzero"`
-	Asked    time.Time `json:"asked_at"`          // when the ingestion was asked for
-	Begun    time.Time `json:"begun_at,omitzero"` // when a worker first had it
-	Due      time.Time `json:"due_at,omitzero"`   // when to go on with it, or its lease ends; zero: it has ended
-	Look     time.Time `json:"look_at,omitzero"`  // a wake-up message is under way; the sweeper comes then
+	Asked    time.Time `json:"asked_at"`          // when the ingestion was requested
+	Begun    time.Time `json:"begun_at,omitzero"` // when a worker first claimed it
+	Due      time.Time `json:"due_at,omitzero"`   // when to continue, or when the lease ends; zero: it has ended
+	Look     time.Time `json:"look_at,omitzero"`  // a wakeup is under way; the sweeper looks at this time
 	ReadyAt  time.Time `json:"ready_at,omitzero"`
 	Failure  *Failure  `json:"failure,omitzero"` // of the last ingestion, if it failed
-	// Quiet says that clients are shown a ready document meanwhile: what they sent is not read anew, only indexed anew.
+	// Quiet means that clients see a ready document during the ingestion. Its bytes are not read again, only indexed
+	// again.
 	Quiet bool `json:"quiet,omitzero"`
-	// Counted is set where the ingestion is counted while it is under way. Earlier versions counted none.
+	// Counted is set if the ingestion counts among those under way. Earlier versions counted none.
 	Counted bool `json:"counted,omitzero"`
 }
 
@@ -104,8 +105,8 @@ const (
 	MaxWait = 24 * time.Hour
 )
 
-// ErrRefused says that an event does not fit the state: the worker has lost the document to another, or nothing is to
-// be done.
+// ErrRefused is returned for an event that does not fit the state. The worker has lost the document to another, or
+// there is no work.
 var ErrRefused = errors.New("ingestion: refused")
 
 // Event is something that happens to a document.
@@ -116,10 +117,10 @@ type Event interface {
 // Apply returns the state after an event. The error is [ErrRefused].
 func Apply(s State, now time.Time, e Event) (State, error) { return e.apply(s, now) }
 
-// Active says whether an ingestion is under way.
+// Active reports whether an ingestion is under way.
 func (s State) Active() bool { return !s.Due.IsZero() }
 
-// Claimable says whether a worker may have the document now; processID as for [State.Held].
+// Claimable reports whether a worker may claim the document now. processID is as for [State.Held].
 func (s State) Claimable(now time.Time, processID string) bool {
 	if s.Lease.Claim != "" {
 		return !s.Held(now, processID)
@@ -127,14 +128,14 @@ func (s State) Claimable(now time.Time, processID string) bool {
 	return s.Active() && !s.Due.After(now)
 }
 
-// Held says whether a worker has the document. Where only one process runs, processID is its id, and the leases of
-// others are void; else it is empty.
+// Held reports whether a worker has the document. Where only one process runs, processID is its id, and the leases of
+// other processes are void. Elsewhere processID is empty.
 func (s State) Held(now time.Time, processID string) bool {
 	return s.Lease.Claim != "" && s.Lease.Until.After(now) && (processID == "" || s.Lease.ProcessID == processID)
 }
 
-// Begin asks for an ingestion from a stage on: the first, or another one of a document that has had some. It may come
-// at any time; one that is under way loses its worker.
+// Begin requests an ingestion, starting at a stage. It is the first ingestion of a document, or a later one. It may
+// come at any time. An ingestion that is under way loses its worker.
 type Begin struct {
 	From  Stage
 	Quiet bool // of a document that is ready; see State
@@ -152,7 +153,7 @@ func (e Begin) apply(s State, now time.Time) (State, error) { //nolint:unparam /
 	return s, nil
 }
 
-// Claim is made by a worker that wants to go on with a document.
+// Claim is the event of a worker that wants to continue with a document.
 type Claim struct {
 	Lease    Lease
 	Deadline time.Duration // for the whole ingestion, from its first claim
@@ -166,7 +167,7 @@ func (e Claim) apply(s State, now time.Time) (State, error) {
 	if late, why := s.late(now, e.Deadline); late {
 		return s.fail(now, PastDeadline, why), nil
 	}
-	lost := s.Lease.Claim != "" // with its worker, which may have been killed for other reasons than this document
+	lost := s.Lease.Claim != "" // the worker was lost, perhaps for reasons other than this document
 	switch {
 	case s.Attempts >= MaxAttempts && lost && s.Stage == Extracting:
 		return s.fail(now, Unreadable, "reading this file ended the reader again and again; "+
@@ -185,7 +186,7 @@ func (e Claim) apply(s State, now time.Time) (State, error) {
 	return s, nil
 }
 
-// late says whether the ingestion has taken too long.
+// late reports whether the ingestion has taken too long, and returns the message for that.
 func (s State) late(now time.Time, deadline time.Duration) (bool, string) {
 	if s.Begun.IsZero() {
 		return now.Sub(s.Asked) >= MaxWait, "no worker was free within a day; reprocess the document"
@@ -198,11 +199,11 @@ func Late(deadline time.Duration) string {
 	return "the ingestion took longer than " + deadline.String() + "; split the document, or reprocess it later"
 }
 
-// Renew makes the worker's lease longer, and may say how far the stage is.
+// Renew extends the worker's lease. It may report the progress of the stage.
 type Renew struct {
 	Claim string
 	Until time.Time
-	Done  int // chunks; what is less than was said before is not heeded
+	Done  int // chunks; a number below an earlier one is ignored
 }
 
 func (e Renew) apply(s State, _ time.Time) (State, error) {
@@ -213,11 +214,11 @@ func (e Renew) apply(s State, _ time.Time) (State, error) {
 	return s, nil
 }
 
-// Advance ends a stage; the next one is tried anew.
+// Advance ends a stage. The next stage begins with its first attempt.
 type Advance struct {
 	Claim string
 	To    Stage
-	Done  int // of the next stage, what an earlier ingestion has done of it
+	Done  int // chunks of the next stage that an earlier ingestion has done
 	Total int
 }
 
@@ -229,7 +230,7 @@ func (e Advance) apply(s State, _ time.Time) (State, error) {
 	return s, nil
 }
 
-// Finish ends the ingestion: what it made is what search finds from now on.
+// Finish ends the ingestion with success. Search finds its result from now on.
 type Finish struct{ Claim string }
 
 func (e Finish) apply(s State, now time.Time) (State, error) {
@@ -243,7 +244,7 @@ func (e Finish) apply(s State, now time.Time) (State, error) {
 	return s.end(), nil
 }
 
-// Unchanged ends an ingestion that found nothing new at its source.
+// Unchanged ends an ingestion whose source has not changed.
 type Unchanged struct{ Claim string }
 
 func (e Unchanged) apply(s State, _ time.Time) (State, error) {
@@ -253,14 +254,14 @@ func (e Unchanged) apply(s State, _ time.Time) (State, error) {
 	return s.end(), nil
 }
 
-// end is the state of a document that is ready and at rest.
+// end returns the state of a document that is ready, without an ingestion.
 func (s State) end() State {
 	s.Status, s.Stage, s.Attempts, s.Quiet = Ready, "", 0, false
 	s.Lease, s.Due, s.Look, s.Failure = Lease{}, time.Time{}, time.Time{}, nil
 	return s
 }
 
-// Fail ends the ingestion: another attempt would end in the same way.
+// Fail ends the ingestion, because another attempt would fail in the same way.
 type Fail struct {
 	Claim   string
 	Code    Code
@@ -277,18 +278,18 @@ func (e Fail) apply(s State, now time.Time) (State, error) {
 func (s State) fail(now time.Time, code Code, message string) State {
 	s.Failure = &Failure{Stage: s.Stage, Code: code, Message: message, At: now, Quiet: s.Quiet}
 	s.Lease, s.Due, s.Look, s.Status, s.Quiet = Lease{}, time.Time{}, time.Time{}, Failed, false
-	if s.Version > 0 { // what was ready before stays so
+	if s.Version > 0 { // a document that was ready stays ready
 		s.Status, s.Stage, s.Attempts = Ready, "", 0
 	}
 	return s
 }
 
-// Retry gives the document back after an attempt that failed for a while.
+// Retry returns the document after a temporary failure.
 type Retry struct {
 	Claim   string
-	Code    Code // should it be the last attempt
+	Code    Code // of the failure, if this was the last attempt
 	Message string
-	After   time.Duration // as the other side asked; 0: not at all
+	After   time.Duration // as the other side requested; 0: no request
 }
 
 func (e Retry) apply(s State, now time.Time) (State, error) {
@@ -303,10 +304,10 @@ func (e Retry) apply(s State, now time.Time) (State, error) {
 	return s, nil
 }
 
-// Ended says whether an event ended an ingestion, perhaps to begin another one.
+// Ended reports whether an event ended an ingestion. The event may have begun another one.
 func Ended(before, after State) bool { return !after.Active() || after.Build != before.Build }
 
-// Release gives the document back for another worker to go on: this one stops. It counts as no attempt.
+// Release returns the document because this worker stops. Another worker continues. It does not count as an attempt.
 type Release struct{ Claim string }
 
 func (e Release) apply(s State, now time.Time) (State, error) {
@@ -318,7 +319,7 @@ func (e Release) apply(s State, now time.Time) (State, error) {
 	return s, nil
 }
 
-// Postpone says when the sweeper looks again at a document that is due: a wake-up message about it is under way.
+// Postpone sets when the sweeper looks again at a document that is due. Until then a wakeup for it is under way.
 type Postpone struct{ Look time.Time }
 
 func (e Postpone) apply(s State, _ time.Time) (State, error) {

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// Embeddings are the tokens that embedding models used, by model. They are a part of the input tokens beside which
-// they stand, with a price of their own.
+// Embeddings are the tokens that embedding models used, by model. They are a part of the input tokens of the same
+// [Usage], with their own price.
 type Embeddings []Embedded
 
-// Embedded is what one model used.
+// Embedded is the number of tokens that one model used.
 type Embedded struct {
-	Model  string `json:"model"` // provider/name; empty for those that found no room
+	Model  string `json:"model"` // provider/name; empty for models above MaxEmbeddings
 	Tokens int64  `json:"tokens"`
 }
 
-// MaxEmbeddings bounds the models that are told apart.
+// MaxEmbeddings is the maximum number of models that are counted separately.
 const MaxEmbeddings = 16
 
-// With is a copy with more tokens of a model, in the order of the models' names. What is not positive adds nothing.
+// With returns a copy with more tokens of models, sorted by model. It ignores counts that are not positive.
 func (e Embeddings) With(more ...Embedded) Embeddings {
 	e = slices.Clone(e)
 	for _, m := range more {
@@ -43,7 +43,7 @@ func (e Embeddings) find(model string) (at int, known bool) {
 		func(e Embedded, model string) int { return strings.Compare(e.Model, model) })
 }
 
-// Tokens is what all of them used.
+// Tokens is the sum of all models.
 func (e Embeddings) Tokens() (sum int64) {
 	for _, one := range e {
 		sum += one.Tokens

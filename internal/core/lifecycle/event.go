@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Claim is sent by a worker that wants to execute a run: one that is queued, or one whose lease has lapsed.
+// Claim is sent by a worker that wants to execute a run. The run is queued, or its lease has lapsed.
 type Claim struct {
 	Holder    string
 	ProcessID string // if not empty, the claiming process is the only one (see Lease.Lapsed)
@@ -40,7 +40,7 @@ func (e Claim) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// Work is part of every report of a worker: which attempt it is, and what the run has consumed.
+// Work is part of every report of a worker. It has the number of the attempt and the consumption of the run.
 type Work struct {
 	Attempt int
 	Active  time.Duration // total active time of the run, by the worker's monotonic clock
@@ -54,7 +54,7 @@ func (w Work) report(o *Outcome) error {
 	if r.Attempt != w.Attempt || r.Lease.Holder == "" {
 		return o.refuse(LeaseLost)
 	}
-	// Totals, not increments: a report that is repeated because its first answer was lost counts once.
+	// Totals, not increments: if the first answer is lost and the report repeated, it counts once.
 	r.ActiveMS = max(r.ActiveMS, w.Active.Milliseconds())
 	r.Usage, r.Steps = w.Usage, w.Steps
 	if !w.Until.IsZero() {
@@ -63,12 +63,12 @@ func (w Work) report(o *Outcome) error {
 	return nil
 }
 
-// Renew is the heartbeat: it renews the lease.
+// Renew is the heartbeat. It renews the lease.
 type Renew struct{ Work }
 
 func (e Renew) apply(o *Outcome, _ time.Time) error { return e.report(o) }
 
-// Step journals steps. A journalled step is progress, so it resets the count of crashes.
+// Step journals steps. A journalled step is progress, so it sets the count of crashes to 0.
 type Step struct{ Work }
 
 func (e Step) apply(o *Outcome, _ time.Time) error {
@@ -76,7 +76,7 @@ func (e Step) apply(o *Outcome, _ time.Time) error {
 	return e.report(o)
 }
 
-// Release gives the lease up without ending the run; another worker continues it.
+// Release gives up the lease without ending the run. Another worker continues the run.
 type Release struct{ Work }
 
 func (e Release) apply(o *Outcome, now time.Time) error {
@@ -91,8 +91,8 @@ func (e Release) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// Crash reports that an attempt panicked. Another attempt begins, unless [MaxCrashes] attempts were lost since the
-// last journalled step: then the run fails.
+// Crash reports that an attempt panicked. Another attempt begins. The run fails instead when [MaxCrashes] attempts were
+// lost since the last journalled step.
 type Crash struct{ Work }
 
 func (e Crash) apply(o *Outcome, now time.Time) error {
@@ -114,7 +114,7 @@ func (e Crash) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// Pause stops the run until humans have decided its interrupts, or until ExpiresAt.
+// Pause stops the run until people have decided its interrupts, or until ExpiresAt.
 type Pause struct {
 	Work
 	Interrupts   []Pending
@@ -141,8 +141,8 @@ func (e Pause) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// PausedSlot is the sort key of the slot of a run that paused at a time. It does not count against the caps. Those that
-// have waited longest come first; before the t there were slots without a time, which come before.
+// PausedSlot is the sort key of the slot of a run that paused at a time. It does not count against the caps. The runs
+// that have waited longest sort first. Slots of earlier versions have neither the t nor a time, and sort before them.
 func PausedSlot(at time.Time, run string) string {
 	return fmt.Sprintf("paused/t%012x/%s", at.UnixMilli(), run)
 }
@@ -167,7 +167,7 @@ func (e Fail) apply(o *Outcome, now time.Time) error {
 	return err
 }
 
-// TimeOut ends the run because its limit of active time is reached.
+// TimeOut ends the run because it has reached its limit of active time.
 type TimeOut struct{ Work }
 
 func (e TimeOut) apply(o *Outcome, now time.Time) error {
@@ -178,7 +178,7 @@ func limitReached(r Run) string {
 	return fmt.Sprintf("the run reached its active-execution limit of %s", r.ActiveLimit())
 }
 
-// finish ends a running run. If a cancel was requested, the run is cancelled whatever the worker reports.
+// finish ends a running run. If a cancel was requested, the run is cancelled, also when the worker reports another end.
 func (w Work) finish(o *Outcome, s Status, reason string, now time.Time) error {
 	if err := w.report(o); err != nil {
 		return err
@@ -213,7 +213,7 @@ type ending struct {
 	reason string
 }
 
-// mustEnd returns how a run without a live worker must end, or nil if another attempt may execute it.
+// mustEnd returns the end of a run without a live worker, or nil if another attempt may execute it.
 func mustEnd(r Run) *ending {
 	crashes := r.Crashes
 	if r.Lease.Holder != "" {
@@ -246,7 +246,7 @@ func (Unstartable) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// Decision is a human's decision about one interrupt.
+// Decision is a person's decision about one interrupt.
 type Decision struct {
 	InterruptID string
 	Verb        Verb
@@ -302,7 +302,7 @@ func (e Resume) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// AnswerMessage queues a paused run again whose one pending clarification a message answers.
+// AnswerMessage queues a paused run again. A message answers the run's only pending clarification.
 type AnswerMessage struct {
 	By      string
 	Slots   Slots
@@ -318,8 +318,7 @@ func (e AnswerMessage) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// Expire cancels a run whose pause was not decided in time. It is fenced by the number of the pause and by its stored
-// end.
+// Expire cancels a run whose pause was not decided in time. The number of the pause and the stored end fence it.
 type Expire struct{ Pause int }
 
 func (e Expire) apply(o *Outcome, now time.Time) error {
@@ -335,7 +334,7 @@ func (e Expire) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// Cancel cancels the run: at once if no live worker executes it, otherwise by a flag that the worker reads.
+// Cancel cancels the run immediately if no live worker executes it. Otherwise it sets a flag that the worker reads.
 type Cancel struct {
 	Reason    string
 	ProcessID string
@@ -356,7 +355,7 @@ func (e Cancel) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// Park adds a message that waits for the run's end. ID is the id of the run that the message will become.
+// Park adds a message that waits for the run's end. The message will become the run with this ID.
 type Park struct{ ID string }
 
 func (e Park) apply(o *Outcome, _ time.Time) error {
@@ -385,8 +384,8 @@ func (e Withdraw) apply(o *Outcome, _ time.Time) error {
 // Postpone sets when the sweeper reconciles the run again.
 type Postpone struct {
 	Due time.Time
-	// StartBy, if it is not zero, moves the start deadline of a queued run to a later time: other runs of its
-	// organization are at work and hold its turn up. The deadline is at most MaxQueued after the run was queued.
+	// StartBy, if it is not zero, moves the start deadline of a queued run to a later time. That is for a run whose
+	// turn is delayed by other runs of its organization. The deadline is at most MaxQueued after the run was queued.
 	StartBy time.Time
 }
 
@@ -408,7 +407,7 @@ func (e Postpone) apply(o *Outcome, _ time.Time) error {
 	return nil
 }
 
-// ReasonRemoved is the reason of a run that [Remove] has ended, or will end. Such a run leaves no text.
+// ReasonRemoved is the reason of a run that [Remove] has ended, or will end. Such a run keeps no text.
 const ReasonRemoved = "its chat, user or organization was deleted"
 
 // Remove ends a run whose chat, user or organization is deleted. It ends it when [Cancel] would, so that what a call
@@ -431,9 +430,8 @@ func (e Remove) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
-// PendingWork is what a run needs at a point in time: an event to apply, or a worker to execute it. Event and Execute
-// are both zero if nothing is to be done before Again. The sweeper, the receiver of a nudge and a timer all decide by
-// it.
+// PendingWork is the work that a run needs at a time: an event to apply, or a worker to execute it. Event and Execute
+// are both zero if there is no work before Again. The sweeper, the handler of a wakeup and a timer all use it.
 type PendingWork struct {
 	Execute bool
 	Event   Event

@@ -30,7 +30,7 @@ func (s Status) Active() bool { return s == Queued || s == Running || s == Await
 // Terminal reports whether the run has ended. The empty status is not terminal.
 func (s Status) Terminal() bool { return s != "" && !s.Active() }
 
-// EndedOrWaiting reports whether the run has ended or waits for a human, so that no worker acts on it.
+// EndedOrWaiting reports whether the run has ended or waits for a person. No worker then acts on it.
 func (s Status) EndedOrWaiting() bool { return s == AwaitingInput || s.Terminal() }
 
 // Counts reports whether the run counts against the concurrency caps of its user and its organization.
@@ -40,18 +40,18 @@ func (s Status) Counts() bool { return s == Queued || s == Running }
 const (
 	MaxParked  = 5   // parked messages of a run (specification, Limits)
 	MaxCrashes = 5   // lost attempts since the last journalled step; with this one the run fails
-	MaxHops    = 500 // hand-overs of a run; after this many it fails, so that none is handed over for ever
+	MaxHops    = 500 // releases of a run; it fails after this many, so that releases end
 )
 
-// MaxQueued is how long a run may be queued in all, however often its start deadline is moved.
+// MaxQueued is the longest time that a run may be queued, however often its start deadline moves.
 const MaxQueued = 24 * time.Hour
 
-// DispatchGrace is how long a nudge may take to reach a worker before the sweeper sends another one.
+// DispatchGrace is how long a wakeup may take to reach a worker. After it the sweeper sends another one.
 const DispatchGrace = 20 * time.Second
 
-// RunSpec is the specification of a run: what the core must know of a request before it becomes a run.
+// RunSpec is the specification of a run: the part of a request that the core knows before the request becomes a run.
 type RunSpec struct {
-	// RunID and Organization are not encoded: the key and the owner of the stored item hold them.
+	// RunID and Organization are not encoded: they are the key and the owner of the stored item.
 	RunID        string `json:"-"`
 	Organization string `json:"-"` // "-" for none
 	User         string `json:"user_id"`
@@ -60,32 +60,32 @@ type RunSpec struct {
 	AgentVersion int    `json:"agent_version"`
 	Chat         string `json:"chat_id"`
 	OwnChatID    bool   `json:"own_chat_id,omitzero"` // a client chose the chat's id: unique in its organization only
-	// ChatUser is the user whose chat it is, where that is not the User of its first turn. Read [Run.Owner].
+	// ChatUser owns the chat, if that user is not the User of its first turn. Read [Run.Owner].
 	ChatUser string `json:"chat_user_id,omitzero"`
 	LimitMS  int64  `json:"active_limit_ms"`   // limit of active time, in milliseconds
 	Callback bool   `json:"callback,omitzero"` // webhooks are sent for its states
 	Watched  bool   `json:"watched,omitzero"`  // its client streams it from the start
-	// it was a parked message; its sender may have been deleted since
+	// It was a parked message; its sender may have been deleted since.
 	Waited  bool     `json:"waited,omitzero"`
 	Budgets []Budget `json:"budgets,omitzero"` // until the run is claimed: see [Counting]
 	Model   string   `json:"model,omitzero"`   // of the agent's version, for the ledger; unset by earlier versions
 }
 
-// Budget is a token budget that the run counts against.
+// Budget is a token budget that includes the run's tokens.
 type Budget struct {
 	Name      string `json:"name"` // names its owner and its period
 	MaxTokens int64  `json:"max_tokens"`
 }
 
-// Counting is how far a run's tokens are counted in its budgets. The budgets move here from [RunSpec] with the claim:
-// earlier versions counted there, and only at the end.
+// Counting is the state of counting a run's tokens in its budgets. The claim moves the budgets here from [RunSpec].
+// Earlier versions kept them there, and counted only at the end of the run.
 type Counting struct {
 	Budgets []Budget `json:"budgets"`
 	Settled int64    `json:"settled"` // tokens in the counters that all runs share
 	Open    int64    `json:"open"`    // tokens in the counters of this run; none unless it is running
 }
 
-// ActiveLimit is how much active time the run may use; 0 means no limit.
+// ActiveLimit is the run's limit of active time; 0 means no limit.
 func (t RunSpec) ActiveLimit() time.Duration { return time.Duration(t.LimitMS) * time.Millisecond }
 
 // Run is the whole control state of a run.
@@ -109,9 +109,9 @@ type Run struct {
 
 	CancelRequested bool   `json:"cancel_requested,omitzero"`
 	CancelReason    string `json:"cancel_reason,omitzero"`
-	Deleted         bool   `json:"deleted,omitzero"` // with its chat; its worker may not have ended it yet
+	Deleted         bool   `json:"deleted,omitzero"` // with its chat; its worker may still have to end it
 	Error           string `json:"error,omitzero"`
-	// Refused is set where the model's provider refused the content of the message: no later turn is shown it.
+	// Refused is set if the model's provider refused the content of the message. No later turn includes the message.
 	Refused bool `json:"refused,omitzero"`
 
 	Parked []string `json:"parked,omitzero"` // ids of the runs that the parked messages will become, in order
@@ -120,35 +120,35 @@ type Run struct {
 	Usage    Usage    `json:"usage,omitzero"`
 	Counting Counting `json:"counting,omitzero"`
 	ActiveMS int64    `json:"active_ms,omitzero"`
-	QueueMS  int64    `json:"queue_ms,omitzero"` // how long it was queued, until it was last not
+	QueueMS  int64    `json:"queue_ms,omitzero"` // time queued until it last left the queue
 	Steps    int      `json:"steps,omitzero"`    // number of journalled steps
 
-	CreatedAt time.Time `json:"created_at,omitzero"` // when its message came, also of one that was parked
+	CreatedAt time.Time `json:"created_at,omitzero"` // when its message arrived, also if that was parked
 	QueuedAt  time.Time `json:"queued_at,omitzero"`
 	StartBy   time.Time `json:"start_by,omitzero"`
 	StartedAt time.Time `json:"started_at,omitzero"`
 	PausedAt  time.Time `json:"paused_at,omitzero"`
-	// PausedAgentVersion is the published version of the agent when the last pause began. It decides who approves, so
-	// that no later edit does. 0: no approval was needed, or the pause was stored by a version of this program that did
-	// not set it.
+	// PausedAgentVersion is the published version of the agent when the last pause began. It decides who may approve,
+	// so that no later edit changes that. It is 0 if no approval was needed, or if an earlier version of this program
+	// stored the pause.
 	PausedAgentVersion int `json:"paused_agent_version,omitzero"`
 
 	ExpiresAt  time.Time `json:"expires_at,omitzero"`
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 	UpdatedAt  time.Time `json:"updated_at,omitzero"`
 
-	// Due is when the sweeper must reconcile the run at the latest: a lower bound. It is zero once the run has ended.
+	// Due is the latest time at which the sweeper must reconcile the run. It is zero once the run has ended.
 	Due time.Time `json:"-"`
 }
 
-// Whose is the agent of a run, of a part of a chat, or of a holder of a file, and the user whose chat it is in.
+// Whose names an agent and the user who owns the chat. It belongs to a run, a part of a chat, or a file's reference.
 type Whose struct {
-	Agent string `json:"agent_id"`          // empty: of no agent
-	Owner string `json:"user_id,omitempty"` // empty: not known, which is nobody
+	Agent string `json:"agent_id"`          // empty: no agent
+	Owner string `json:"user_id,omitempty"` // empty: not known, and no user matches
 }
 
-// Owner is the user whose chat the run is in; any user may have sent it. Empty: not known, as earlier versions stored
-// it for first turns only.
+// Owner is the user who owns the chat of the run; another user may have sent the run. It is empty if not known: earlier
+// versions stored the owner for first turns only.
 func (r Run) Owner() string {
 	if r.ChatUser == "" && r.Turn == 1 {
 		return r.User
@@ -156,37 +156,38 @@ func (r Run) Owner() string {
 	return r.ChatUser
 }
 
-// Whose is the agent of the run, and its owner.
+// Whose returns the agent and the owner of the run.
 func (r Run) Whose() Whose { return Whose{Agent: r.Agent, Owner: r.Owner()} }
 
 // Lease is a worker's exclusive right to a running run, until a point in time.
 type Lease struct {
-	Holder    string    `json:"holder"` // id of the claim; empty after a hand-over
+	Holder    string    `json:"holder"` // id of the claim; empty after a release
 	ProcessID string    `json:"boot"`   // process id of the holder, where only one process may live at a time
 	Until     time.Time `json:"until"`
 }
 
 // Lapsed reports whether the lease no longer protects its holder. If processID is not empty, it is the id of the only
-// living process, so that the leases of all other processes are void.
+// living process. The leases of all other processes are then void.
 func (l Lease) Lapsed(now time.Time, processID string) bool {
 	return l.Holder == "" || !l.Until.After(now) || (processID != "" && l.ProcessID != processID)
 }
 
-// Slots names the rows that a run holds in the slot partitions of its user and of its organization.
+// Slots names the rows of a run in the slot partitions of its user and its organization.
 type Slots struct {
 	User         string `json:"user"`
 	Organization string `json:"organization"`
 }
 
-// Pending is a pending interrupt: a request for human input.
+// Pending is a pending interrupt: a request for input by a person.
 type Pending struct {
 	ID   string        `json:"id"`
 	Kind InterruptKind `json:"kind"`
-	// Call marks a clarification that is the output of a call, which the run's client makes: no message gives it.
+	// Call marks a clarification whose answer is the output of a call. The run's client makes the call; no message can
+	// answer.
 	Call bool `json:"call,omitzero"`
 }
 
-// InterruptKind is the kind of human input that is requested.
+// InterruptKind is the kind of the requested input.
 type InterruptKind string
 
 // The kinds of interrupt.
@@ -195,31 +196,31 @@ const (
 	Clarification InterruptKind = "clarification"
 )
 
-// Usage counts what a run has consumed.
+// Usage counts the consumption of a run.
 type Usage struct {
 	InputTokens  int64 `json:"input_tokens"` // of the model, and of the embeddings of searches
 	OutputTokens int64 `json:"output_tokens"`
 	ModelCalls   int64 `json:"model_calls"`
 	ToolCalls    int64 `json:"tool_calls"`
 
-	Embedded Embeddings `json:"embedded,omitzero"` // not kept by earlier versions
+	Embedded Embeddings `json:"embedded,omitzero"` // not stored by earlier versions
 }
 
-// Tokens is how many tokens were used, in and out.
+// Tokens is the number of tokens used: input plus output.
 func (u Usage) Tokens() int64 { return u.InputTokens + u.OutputTokens }
 
-// Answerable reports whether a plain message answers the pending interrupts: there is exactly one, a question.
+// Answerable reports whether a plain message can answer: exactly one interrupt is pending, and it is a question.
 func (r Run) Answerable() bool {
 	return r.Status == AwaitingInput && len(r.Interrupts) == 1 && r.Interrupts[0].Kind == Clarification &&
 		!r.Interrupts[0].Call
 }
 
-// Extendable reports whether the start deadline of the queued run may be moved: it has not been queued for too long.
+// Extendable reports whether the start deadline of the run may move. The run is queued, for less than [MaxQueued].
 func (r Run) Extendable(now time.Time) bool {
 	return r.Status == Queued && now.Before(r.QueuedAt.Add(MaxQueued))
 }
 
-// Passed is how many of the run's pauses were decided: one that has expired or was cancelled was not.
+// Passed is the number of the run's pauses that were decided. A pause that has expired or was cancelled does not count.
 func (r Run) Passed() int {
 	if r.Pause > 0 && !r.PausedAt.IsZero() {
 		return r.Pause - 1
@@ -238,15 +239,15 @@ func (r Run) PendingIDs() []string {
 
 // ChatPosition is the position in a chat at which a run begins.
 type ChatPosition struct {
-	User     string // whose chat it is
+	User     string // the owner of the chat
 	Epoch    int
 	Turn     int
 	Previous string
-	Parked   []string // parked messages that it takes over from the run before it
+	Parked   []string // the parked messages of the run before it
 	Slots    Slots
 }
 
-// Accept makes the queued run of a specification at a position of its chat. It must start by startBy.
+// Accept makes the queued run of a specification at a position of its chat. The run must start by startBy.
 func Accept(t RunSpec, p ChatPosition, now, startBy time.Time) Run {
 	if p.Turn > 1 || p.User != t.User {
 		t.ChatUser = p.User
@@ -283,7 +284,7 @@ type Chat struct {
 	UpdatedAt    time.Time `json:"updated_at"`
 }
 
-// Whose is an agent that takes part in the chat, and the owner of the chat.
+// Whose returns an agent that takes part in the chat, with the owner of the chat.
 func (c Chat) Whose(agent string) Whose { return Whose{Agent: agent, Owner: c.User} }
 
 // Next is the position at which the chat's next run begins.
@@ -303,7 +304,7 @@ func (c Chat) Begin(r Run, now time.Time) Chat {
 	return c
 }
 
-// Release gives the lock of the chat back.
+// Release frees the lock of the chat.
 func (c Chat) Release(now time.Time) Chat {
 	c.ActiveRun, c.UpdatedAt = "", now
 	return c
@@ -315,7 +316,7 @@ func (r Run) Billed() bool { return r.Status == Completed }
 // ID returns the run's identifier.
 func (r Run) ID() string { return r.RunID }
 
-// Delete makes the chat one that is deleted. A chat that is begun again under its id is another one.
+// Delete marks the chat as deleted and begins a new epoch. A later chat with the same id is a different chat.
 func (c *Chat) Delete() {
 	c.Deleted, c.ActiveRun, c.LastRun, c.Title = true, "", "", ""
 	c.Epoch++

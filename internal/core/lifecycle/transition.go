@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Event is something that happens to a run. Its fields carry what the transition needs: times, ids, choices.
+// Event is an event of a run. Its fields have the values that the transition needs: times, ids, choices.
 type Event interface {
 	apply(o *Outcome, now time.Time) error
 }
@@ -16,14 +16,14 @@ type Event interface {
 // Transition is a row of the transition table.
 type Transition struct {
 	Name  string
-	Event Event // of the type that asks for it
+	Event Event // of the type that requests it
 	From  []Status
-	To    []Status // the possible results; one that is also in From means that the status may stay the same
-	When  string   // a description for humans
+	To    []Status // the possible results; one that is also in From means that the status may not change
+	When  string   // a description for people
 }
 
-// Transitions is the transition table: the rows that clients see (specification, States and transitions), and those of
-// workers.
+// Transitions is the transition table. It has the rows that clients see (specification, States and transitions), and
+// those of workers.
 func Transitions() []Transition {
 	active := []Status{Queued, Running, AwaitingInput}
 	return []Transition{
@@ -66,27 +66,27 @@ var transitions = func() map[reflect.Type]Transition {
 	return byEvent
 }()
 
-// NameOf is the name of the transition that an event asks for.
+// NameOf is the name of the transition that an event requests.
 func NameOf(e Event) string { return transitions[reflect.TypeOf(e)].Name }
 
-// Outcome is a transition that was made: the run before and after it, and its consequences. All of it must be written
-// in the same commit as the run, except Nudge, Arm and Disarm: these are sent after the commit and may be lost. A run
-// that has ended in After has a ledger entry, too.
+// Outcome is a completed transition: the run before and after it, and its consequences. One commit must write all of it
+// with the run, except Nudge, Arm and Disarm. These are sent after the commit and may be lost. If the run has ended in
+// After, the commit also writes a ledger entry.
 type Outcome struct {
 	Before, After Run
 
 	Announce bool   // store a webhook delivery of the status; its sequence number is that of the transition
 	Promote  string // the parked message whose run gets the chat's lock; empty at the end of a run: the lock is free
 
-	Nudge  bool // send a nudge for the run, or for the promoted one
+	Nudge  bool // send a wakeup for the run, or for the promoted run
 	Arm    bool // start the timer of the pause
-	Disarm bool // stop it
+	Disarm bool // stop the timer of the pause
 }
 
 // ErrRefused matches every [Refusal].
 var ErrRefused = errors.New("the transition is not possible")
 
-// Refusal is the error of a transition that is not possible. Nothing has changed.
+// Refusal is the error of a transition that is not possible. The run has not changed.
 type Refusal struct {
 	Reason Reason
 	Status Status
@@ -122,7 +122,7 @@ func (r *Refusal) Error() string {
 // Is makes errors.Is match every refusal with [ErrRefused].
 func (*Refusal) Is(target error) bool { return target == ErrRefused }
 
-// RefusedFor reports whether err is a [Refusal] for this reason.
+// RefusedFor reports whether err is a [Refusal] with this reason.
 func RefusedFor(err error, reason Reason) bool {
 	var r *Refusal
 	return errors.As(err, &r) && r.Reason == reason
@@ -132,10 +132,9 @@ func (o *Outcome) refuse(reason Reason) error {
 	return &Refusal{Reason: reason, Status: o.Before.Status}
 }
 
-// Apply makes a transition: it returns the run as the event leaves it, with the consequences. The error is a
-// [Refusal]: [Ended] or [WrongState] if the transition does not begin in the run's status, or the reason of the event
-// itself. Apply panics if the event's transition is not in the table, or leads to a status that its row does not
-// list.
+// Apply makes a transition. It returns the changed run with the consequences. The error is a [Refusal]. Its reason is
+// [Ended] or [WrongState] if the transition does not begin in the run's status; other reasons come from the event.
+// Apply panics if the event's transition is not in the table, or leads to a status that its row does not list.
 func Apply(r Run, e Event, now time.Time) (Outcome, error) {
 	m, ok := transitions[reflect.TypeOf(e)]
 	if !ok {
@@ -161,11 +160,11 @@ func Apply(r Run, e Event, now time.Time) (Outcome, error) {
 	return o, nil
 }
 
-// enter puts the run into a status and sets the consequences of that.
+// enter puts the run into a status and sets the consequences.
 func (o *Outcome) enter(s Status, now time.Time) {
 	r := &o.After
 	if r.Status == Queued {
-		r.QueueMS += max(0, now.Sub(r.QueuedAt).Milliseconds()) // by clocks that may be set back
+		r.QueueMS += max(0, now.Sub(r.QueuedAt).Milliseconds()) // a clock may be set back
 	}
 	r.Status = s
 	r.Transition++
@@ -199,15 +198,15 @@ func (o *Outcome) settle(now time.Time) {
 	}
 }
 
-// count has the run's tokens counted from now on, with those that it has used before.
+// count starts the count of the run's tokens in its budgets. The tokens used before are included.
 func (r *Run) count() {
 	if len(r.Budgets) > 0 {
 		r.Counting.Budgets, r.Budgets = r.Budgets, nil
 	}
 }
 
-// Inherit is the position of the promoted run in the chat of a user: the next turn, with the rest of the parked
-// messages. It panics if no message was parked.
+// Inherit is the position of the promoted run in the chat of a user: the next turn, with the other parked messages. It
+// panics if no message was parked.
 func (o Outcome) Inherit(slots Slots, user string) ChatPosition {
 	r := o.Before
 	return ChatPosition{User: user, Epoch: r.Epoch, Turn: r.Turn + 1, Previous: r.ID(),
