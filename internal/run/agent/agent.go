@@ -1,8 +1,8 @@
-// Package agent is the loop that does the work of a run: it calls the model and the tools that the model asks for,
+// Package agent is the loop that does the work of a run. It calls the model, and the tools that the model requests,
 // until there is an answer.
 //
-// Every model reply and tool result is journalled before the next call, and the loop begins from the journal, so that
-// a new attempt continues where the last one stopped. Calls that need a human become interrupts.
+// Every model reply and tool result is journalled before the next call. The loop begins from the journal, so that a new
+// attempt continues where the last one stopped. Calls that need a person become interrupts.
 //
 // A model's reply is untrusted until [session.take] has checked it. The package must not know leases, statuses or
 // storage. It imports the model and tool ports, lifecycle, the shapes of record and events, citation, schema,
@@ -35,24 +35,24 @@ import (
 type Loop struct {
 	Models map[string]model.Model // by name of the provider
 	Host   host.Host
-	// Called is told of each try to call a model or a tool that was not cut short by the end of the work. It may be
-	// nil, and is called by several goroutines at once.
+	// Called is called after each attempt to call a model or a tool, unless the end of the work cut the attempt short.
+	// It may be nil. Several goroutines call it at the same time.
 	Called func(c Called)
-	// Worked is told at the end of each [Loop.Work] how much of its time passed while no call of a model or tool was
-	// out and none was waited for to be tried again. What is journalled or stored between the calls of one reply counts
-	// as theirs, and so does a search. It may be nil.
+	// Worked is called at the end of each [Loop.Work] with the loop's own time. This is the time in which no model or
+	// tool call was under way and no retry was waiting. A search, and the commits between the calls of one reply, count
+	// as time of the calls. It may be nil.
 	Worked func(own time.Duration)
 }
 
-// Called is a call of a model or a tool that was made.
+// Called is a finished call of a model or a tool.
 type Called struct {
-	Tool     bool   // else it was of a model
+	Tool     bool   // false: a call of a model
 	Provider string // of the model
 	Took     time.Duration
-	Failed   bool // for reasons of the provider, or of the tool
+	Failed   bool // because of the provider or the tool
 }
 
-// Output receives the output of the loop while it is produced. Its methods do not block and cannot fail.
+// Output receives the output of the loop while it is produced. Its methods do not block and do not fail.
 type Output interface {
 	Append(ctx context.Context, text string)
 	Replace(ctx context.Context, text string)
@@ -64,49 +64,49 @@ type Task struct {
 	Run     string
 	Attempt int
 	Agent   catalog.Agent
-	// Published is the policy of the agent's published version. A call needs an approval if either version asks for it.
+	// Published is the policy of the agent's published version. A call needs an approval if either version requires it.
 	Published catalog.Policy
 	Message   model.Message // the user's message
 	Tools     []tool.Offer  // the tools that the agent may call
-	// Search finds passages in the agent's knowledge bases, without their numbers, and says what that used.
-	// An error that the model may read is a [tool.Error]. nil: the agent has none.
+	// Search finds passages in the agent's knowledge bases, without their numbers. It also returns the tokens that it
+	// used. A [tool.Error] is an error that the model may read. nil: the agent has no knowledge base.
 	Search  func(ctx context.Context, query string) (found []record.Source, used record.Embeddings, err error)
-	Reads   citation.Reader // what the run's sender may not read now; needed once the run has found something
+	Reads   citation.Reader // finds what the sender may not read now; needed once the run has found passages
 	History []model.Message // the conversation before this run; its oldest turns may be left out
-	// Unanswered are the indexes in History of the messages of turns without an answer: they are left out first.
+	// Unanswered are the indexes in History of the messages of turns without an answer. These are left out first.
 	Unanswered []int
-	// What the client brought beside the message: a conversation, which stands after the history and is never cut,
-	// instructions, and the functions that it executes itself.
+	// The client may send more than the message: a conversation (Before), instructions, and functions that it executes
+	// itself. The conversation follows the history and is never cut.
 	Before       []model.Message
 	Instructions string
 	Functions    []record.Function
 	Options      model.Options
-	NoTools      bool // the model is offered none, and its calls fail
-	Whole        bool // nothing is left out of a conversation that is too long: the run fails
-	// Since is the reply that the last pause was about; -1: there was none. Until then Options.MustCall is met.
+	NoTools      bool // the model gets no tools, and its calls fail
+	Whole        bool // no part of a conversation is left out: if it is too long, the run fails
+	// Since is the index of the model reply that led to the last pause; -1: there was no pause. Up to this reply,
+	// Options.MustCall is fulfilled.
 	Since         int
 	Steps         []record.Step // the journal so far
 	Pauses        [][]record.Interrupt
 	Decided       map[string]record.Decision // by interrupt id
 	AttachedFiles map[string]model.Message   // contents of the files attached to decisions, by interrupt id
 	Output        Output
-	// Journal stores steps before the next ones are taken. An error ends the loop: this attempt no longer holds the
-	// run.
+	// Journal stores steps before the next ones begin. An error ends the loop: this attempt no longer holds the run.
 	Journal func(ctx context.Context, steps []record.Step) error
-	// Keep stores as a file of the run what is too large for the journal. A key always names the same content, so a
-	// repeated call stores nothing new.
+	// Keep stores data that is too large for the journal, as a file of the run. A key always names the same content, so
+	// a repeated call stores no second file.
 	Keep func(ctx context.Context, key string, f tool.File) (record.FileRef, error)
-	// BudgetExceeded returns which budget is exceeded, given the tokens that this run has used, and those of them that
-	// are not journalled; empty for none. It may be nil.
+	// BudgetExceeded returns the budget that is exceeded, or empty. used is the number of tokens that this run has
+	// used; more is the part of them that is not journalled. It may be nil.
 	BudgetExceeded func(ctx context.Context, used, more int64) (string, error)
-	// CheckLease is called before each call of a model or tool. It returns nil if the call may begin, or the error
-	// that ends the loop.
+	// CheckLease is called before each call of a model or tool. It returns nil if the call may begin, or the error that
+	// ends the loop.
 	CheckLease func() error
-	// Log gets details that must not be shown to users or to the model. It may be nil.
+	// Log receives details that users and the model must not see. It may be nil.
 	Log *slog.Logger
 }
 
-// Result is how the loop ended. Exactly one of Answer, Interrupts and Failure is set.
+// Result is the end of the loop. Exactly one of Answer, Interrupts and Failure is set.
 type Result struct {
 	Answer     *Answer
 	Interrupts []record.Interrupt
@@ -128,15 +128,15 @@ const (
 	defaultMaxSteps = 100
 	parallelCalls   = 10
 	modelTries      = 8
-	maxOutput       = 256 << 10 // bytes of a tool result that the model is shown
-	partOutput      = 32 << 10  // of one that is longer
-	maxFiles        = 20        // of a result that are kept
+	maxOutput       = 256 << 10 // bytes of a tool result that the model gets
+	partOutput      = 32 << 10  // bytes of the part of a longer result
+	maxFiles        = 20        // files of a result that are stored
 	callTime        = 10 * time.Minute
 )
 
 // Work executes the loop. The error is that of ctx, of [Task.Journal], of [Task.CheckLease] or of
-// [Task.BudgetExceeded]; the run then has not ended, and the Result has only its steps. Every other failure, of the
-// model too, is a Result with a Failure.
+// [Task.BudgetExceeded]. After an error the run has not ended, and the Result has only its steps. Every other failure,
+// also of the model, is a Result with a Failure.
 func (l *Loop) Work(ctx context.Context, t Task) (Result, error) {
 	s := &session{Loop: l, Task: t}
 	s.past.add(t.Steps...)
@@ -192,17 +192,16 @@ type session struct {
 
 	model     model.Model
 	wanted    *schema.Schema // the schema of the answer; nil: any text
-	unsaved   []record.Step  // the last of them, not journalled yet
+	unsaved   []record.Step  // the last steps, not journalled yet
 	ahead     int            // the first index after those reserved for the calls of the round
 	hidden    citation.Hidden
 	refused   bool // the provider has refused the message
 	validated *validated
 
-	elsewhere time.Duration // that was spent in calls, and in waiting for another try
+	elsewhere time.Duration // time spent in calls, and in waiting for a retry
 }
 
-// round makes the next model call, or the tool calls that the last reply asks for. If the result is nil, the loop
-// goes on.
+// round makes the next model call, or the tool calls of the last reply. If the result is nil, the loop continues.
 func (s *session) round(ctx context.Context) (*Result, error) {
 	last := s.lastOfModel
 	bad := false
@@ -215,7 +214,7 @@ func (s *session) round(ctx context.Context) (*Result, error) {
 	if err := errors.Join(ctx.Err(), s.CheckLease()); err != nil {
 		return nil, err
 	}
-	if bad { // the model is asked for a better one; like any step, it is journalled first
+	if bad { // the model must answer again; like any step, the bad answer is journalled first
 		if err := s.save(ctx); err != nil {
 			return nil, err
 		}
@@ -225,7 +224,7 @@ func (s *session) round(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	switch {
-	case reason != "" && bad && s.wanted == nil: // it stays empty
+	case reason != "" && bad && s.wanted == nil: // the answer stays empty
 		return s.answered(*last), nil
 	case reason != "":
 		return &Result{Failure: reason}, nil
@@ -243,7 +242,7 @@ func (s *session) round(ctx context.Context) (*Result, error) {
 	return s.callTools(ctx, *last)
 }
 
-// callKey names a call within its run: the index of the step, and the call's id within it.
+// callKey names a call within its run, by the index of the step and the call's id in the step.
 func callKey(step int, call string) string { return strconv.Itoa(step) + "-" + call }
 
 func (s *session) allDone(last record.Step) bool {
@@ -251,8 +250,8 @@ func (s *session) allDone(last record.Step) bool {
 		func(c record.Call) bool { return s.done(callKey(last.Index, c.ID)) == nil })
 }
 
-// conversation is what the model is shown: the history, the message, and the steps of this run so far. It goes on where
-// the last one ended: the calls of all steps in that had ended.
+// conversation is the messages for the model: the history, the message, and the steps of this run so far. It extends
+// the conversation of the last call: all calls of those steps have ended.
 func (s *session) conversation(ctx context.Context) []model.Message {
 	if s.talk == nil {
 		s.talk = append(slices.Clone(s.History), s.Before...)
@@ -269,7 +268,7 @@ func (s *session) conversation(ctx context.Context) []model.Message {
 	return slices.Clip(s.talk)
 }
 
-// roundOf is what a step of the model and the results of its calls are in the conversation.
+// roundOf returns the messages for a model step and the results of its calls.
 func (s *session) roundOf(ctx context.Context, step record.Step) []model.Message {
 	said := model.Message{Role: model.Assistant, Text: step.Text}
 	results := model.Message{Role: model.Tool}
@@ -300,12 +299,12 @@ func (s *session) roundOf(ctx context.Context, step record.Step) []model.Message
 	return round
 }
 
-// empty reports whether a user's message says nothing: the client's conversation then ends with the output of a call.
+// empty reports whether a user's message has no content. The client's conversation then ends with the output of a call.
 func empty(m model.Message) bool {
 	return m.Text == "" && len(m.Texts) == 0 && m.Passages == "" && len(m.Images) == 0
 }
 
-// attachedFiles returns the files attached to the answers to a step's questions.
+// attachedFiles returns the files that are attached to the answers to a step's questions.
 func (s *session) attachedFiles(step record.Step) model.Message {
 	m := model.Message{Role: model.User}
 	for _, c := range step.Calls {
@@ -329,7 +328,7 @@ func (s *session) askModel(ctx context.Context) (*Result, error) {
 	if s.NoTools {
 		request.Tools = nil
 	}
-	if s.calling > s.Since+1 { // it has made a call since the last pause
+	if s.calling > s.Since+1 { // the model has made a call since the last pause
 		request.Options.MustCall = false
 	}
 	step := record.Step{Index: s.next(), Kind: record.ModelStep, Attempt: s.Attempt, StartedAt: s.Host.Now()}
@@ -348,10 +347,10 @@ func (s *session) askModel(ctx context.Context) (*Result, error) {
 	if failure != "" {
 		return &Result{Failure: failure, Refused: s.refused}, nil
 	}
-	return nil, nil // it is journalled before its calls are made, or with the pause that they lead to
+	return nil, nil // the step is journalled before its calls, or with the pause that they cause
 }
 
-// cutShort adds a call that brought no reply to the journal, if it used tokens or has a text.
+// cutShort adds a call without a reply to the journal, if it used tokens or has a text.
 func (s *session) cutShort(step record.Step, outcome string) {
 	if step.Text == "" && step.InputTokens == 0 && step.OutputTokens == 0 {
 		return
@@ -360,9 +359,10 @@ func (s *session) cutShort(step record.Step, outcome string) {
 	s.add(step)
 }
 
-// converse makes one model call and retries temporary failures. Afterwards r is the request that was sent last, and
-// said the number of bytes of text that were streamed for it. The step has what failed attempts used, and the text of
-// one that was stopped. failure is why the run must fail; err is that of ctx, CheckLease or BudgetExceeded.
+// converse makes one model call and retries temporary failures. At its return, r is the last request, and said the
+// number of bytes of text that were streamed for it. The step then has the tokens of failed attempts, and the text of
+// an attempt that was stopped. failure is the reason why the run must fail. err is that of ctx, CheckLease or
+// BudgetExceeded.
 func (s *session) converse(
 	ctx context.Context, r *model.Request, step *record.Step,
 ) (reply model.Reply, said int, failure string, err error) {
@@ -398,7 +398,7 @@ func (s *session) converse(
 			s.refused = kind == model.Refused && s.lastOfModel == nil
 			return reply, said, err.Error(), nil
 		}
-		if over, failed := s.overBudget(ctx, *step); over != "" || failed != nil { // a retry is one call more
+		if over, failed := s.overBudget(ctx, *step); over != "" || failed != nil { // a retry is one more call
 			return reply, said, over, failed
 		}
 		if otherwise {
@@ -411,7 +411,7 @@ func (s *session) converse(
 	}
 }
 
-// attempt calls the model once. text is what was streamed; if it is over maxReply bytes, the rest was not read.
+// attempt calls the model once. text is the streamed text; if it is over maxReply bytes, the rest was not read.
 func (s *session) attempt(ctx context.Context, r model.Request) (reply model.Reply, text string, err error) {
 	call, cancel := s.Host.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -438,7 +438,7 @@ func (s *session) attempt(ctx context.Context, r model.Request) (reply model.Rep
 	return reply, streamed.String(), err
 }
 
-// next is the index of the next step. Indexes may be skipped: that of a call whose attempt was lost is not used
+// next is the index of the next step. Indexes may be skipped: the index of a call whose attempt was lost is not used
 // again.
 func (s *session) next() int {
 	if len(s.steps) == 0 {
@@ -453,7 +453,7 @@ func (s *session) add(steps ...record.Step) {
 	s.unsaved = append(s.unsaved, steps...)
 }
 
-// StepsAtOnce is how many steps are stored in one commit, which needs room for other operations: two for each budget.
+// StepsAtOnce is the number of steps in one commit. The commit needs space for other operations: two for each budget.
 const StepsAtOnce = 30
 
 // save journals the steps that are not journalled yet, in as many commits as needed.
@@ -468,7 +468,7 @@ func (s *session) save(ctx context.Context) error {
 	return nil
 }
 
-// showSteps sends the events of steps that are journalled: a client that sees that a call has ended can rely on it.
+// showSteps sends the events of journalled steps. A client that receives the end of a call can rely on it.
 func (s *session) showSteps(ctx context.Context, steps ...record.Step) {
 	for _, step := range steps {
 		if e, ok := step.Event(); ok {

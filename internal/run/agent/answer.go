@@ -13,8 +13,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// checkAnswer returns how the run ends if its last model step is an answer: with it, or with a failure if it does not
-// match the schema and was repaired before. It returns nil if the model is to be asked for a better one, or if ctx has
+// checkAnswer returns the end of the run if its last model step is an answer. The end is that answer, or a failure if
+// it does not match the schema and was repaired before. It returns nil if the model must answer again, or if ctx has
 // ended.
 func (s *session) checkAnswer(ctx context.Context, last record.Step) *Result {
 	if s.wanted == nil {
@@ -38,7 +38,7 @@ func (s *session) checkAnswer(ctx context.Context, last record.Step) *Result {
 	return nil
 }
 
-// answered is the end of a run whose last model step is its answer.
+// answered is the end of a run with its last model step as the answer.
 func (s *session) answered(last record.Step) *Result {
 	a := &Answer{Text: s.answer.String(), Finish: last.Finish}
 	if a.Text == "" && a.Finish != cut {
@@ -47,13 +47,13 @@ func (s *session) answered(last record.Step) *Result {
 	return &Result{Answer: a}
 }
 
-// Why an answer ended.
+// Reasons why an answer ended.
 const (
 	cut    = "length"
 	noText = "empty"
 )
 
-// asksAgain reports whether the model is asked once more because its reply is empty. A run that has called tools may
+// asksAgain reports whether the model must reply once more because its reply is empty. A run that has called tools may
 // have done its work by them. A reply that was cut would be cut again. The demo model obeys its message.
 func (s *session) asksAgain(last record.Step) bool {
 	return model.Blank(last.Text) && last.Finish != cut && s.calling == 0 && s.answers <= repairs &&
@@ -62,11 +62,11 @@ func (s *session) asksAgain(last record.Step) bool {
 
 const demo = "demo"
 
-// repairs is how often a model is asked for a better answer: one with text, or one that fits the schema.
+// repairs is the number of requests for a better answer: one with text, or one that fits the schema.
 const repairs = 1
 
-// objection is the message with which the model is asked for a better answer. An empty reply needs one, too: for
-// the same conversation models often return another empty reply. The client may have changed the schema since.
+// objection is the message that requests a better answer from the model. An empty reply needs one, too: for the same
+// conversation, models often return another empty reply. The client may have changed the schema since.
 func (s *session) objection(ctx context.Context, step record.Step) string {
 	var fault error
 	if s.wanted != nil {
@@ -83,10 +83,10 @@ func (s *session) objection(ctx context.Context, step record.Step) string {
 	}
 }
 
-// streaming returns what streams the text of the next reply. Where the text so far needs a break, that is sent first.
-// Nothing is sent until the reply shows something.
+// streaming returns the function that streams the text of the next reply. If the text so far needs a break, the break
+// is sent first. Nothing is sent until the reply has visible text.
 func (s *session) streaming(ctx context.Context) func(piece string) {
-	var held strings.Builder // what has come, while it shows nothing
+	var held strings.Builder // received text, while it has no visible part
 	begun := false
 	return func(piece string) {
 		if begun {
@@ -108,15 +108,15 @@ func (s *session) streaming(ctx context.Context) func(piece string) {
 // answerLimits bound a structured answer.
 var answerLimits = strictjson.Limits{Bytes: maxReply, Depth: 64}
 
-// validated is a structured answer that was checked. The loop needs the outcome up to three times.
+// validated is the result of checking a structured answer. The loop needs it up to three times.
 type validated struct {
 	step   int
 	output json.RawMessage
 	fault  error
 }
 
-// structured parses a step's text as JSON in its normal form. The error says why it is invalid or does not match the
-// schema.
+// structured parses a step's text as JSON in its normal form. The error explains why it is invalid or does not match
+// the schema.
 func (s *session) structured(ctx context.Context, step record.Step) (json.RawMessage, error) {
 	if s.validated == nil || s.validated.step != step.Index {
 		output, fault := s.check(ctx, step.Text)
@@ -141,8 +141,8 @@ func (s *session) check(ctx context.Context, text string) (json.RawMessage, erro
 	return output, s.wanted.Check(ctx, output)
 }
 
-// instructions are the agent's instructions, followed by the client's, by how to cite and by the schema of a
-// structured answer.
+// instructions are the agent's instructions, the client's, the rules for citations, and the schema of a structured
+// answer.
 func (s *session) instructions() string {
 	text := s.Agent.Spec.Instructions
 	if s.Instructions != "" {
@@ -160,7 +160,7 @@ func (s *session) instructions() string {
 	return strings.TrimSpace(text)
 }
 
-// askUser is the tool by which a model asks the user.
+// askUser is the tool with which a model asks the user.
 var askUser = model.ToolSpec{
 	Name:        model.AskUser,
 	Description: "Asks the user a question and waits for the answer. For what only the user knows.",
@@ -169,7 +169,7 @@ var askUser = model.ToolSpec{
 		`"required":["question"]}`),
 }
 
-// specs are the tools that the model is offered.
+// specs are the tools that the model may call.
 func (s *session) specs() []model.ToolSpec {
 	var specs []model.ToolSpec
 	for _, o := range s.Tools {
@@ -191,7 +191,7 @@ func (s *session) specs() []model.ToolSpec {
 // maxDescriptions bounds the descriptions of the tools in a request to a model, in bytes.
 const maxDescriptions = 256 << 10
 
-// clipDescriptions cuts the longest descriptions to the same length, where all together are too long.
+// clipDescriptions cuts the longest descriptions to the same length, if the sum is over maxDescriptions.
 func clipDescriptions(specs []model.ToolSpec) {
 	var lengths []int
 	for _, one := range specs {
@@ -205,7 +205,7 @@ func clipDescriptions(specs []model.ToolSpec) {
 			left -= length
 			continue
 		}
-		for n, one := range specs { // all that are as long as this one
+		for n, one := range specs { // all descriptions of at least this length
 			if len(one.Description) > share {
 				specs[n].Description = tool.Clip(one.Description, share-len("…"))
 			}

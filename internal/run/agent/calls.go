@@ -23,23 +23,23 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// job is a call that the model asked for, and its result.
+// job is a call that the model requested, and its result.
 type job struct {
 	record.Call
 	key       string
 	step      record.Step // the result
 	interrupt *record.Interrupt
 	offer     tool.Offer
-	run       bool // to be made
-	repeat    bool // may be made twice
+	run       bool // the call is to be made
+	repeat    bool // the call may be made twice
 	resumed   bool // an earlier attempt has called the same toolkit
 	answers   []tool.Answer
-	begun     bool // was started
+	begun     bool // the call was started
 }
 
 // callTools handles the calls of a reply. Results that need no call (refusals, decisions) are journalled with the
-// reply; each other result when its call ends, so that an attempt that takes over neither repeats nor asks about a
-// call that has ended. If the result is nil, the loop goes on.
+// reply. Each other result is journalled when its call ends. So a later attempt neither repeats a call that has ended
+// nor asks about it. If the result is nil, the loop continues.
 func (s *session) callTools(ctx context.Context, last record.Step) (*Result, error) {
 	var jobs, made []*job
 	var ended []record.Step
@@ -55,7 +55,7 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err // plan may have failed because of this
+		return nil, err // plan may have failed because ctx has ended
 	}
 	s.journalStarts(made[:min(len(made), parallelCalls)])
 	index := s.next()
@@ -71,8 +71,8 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 	}
 	s.ahead = index
 	s.add(ended...)
-	// Results without a call can be derived from the decisions again, so beside an interrupt they are journalled with
-	// the pause.
+	// Results without a call follow from the decisions. With an interrupt, they are therefore journalled with the
+	// pause.
 	asked := slices.ContainsFunc(s.unsaved, func(step record.Step) bool { return step.Kind == record.ModelStep })
 	if len(made) > 0 || (asked && len(interruptsOf(jobs)) == 0) {
 		if err := s.save(ctx); err != nil {
@@ -89,7 +89,7 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 	if err := errors.Join(ctx.Err(), s.CheckLease()); err != nil {
 		return nil, err
 	}
-	if interrupts := interruptsOf(jobs); len(interrupts) > 0 { // servers may have asked in the calls
+	if interrupts := interruptsOf(jobs); len(interrupts) > 0 { // servers may have asked questions in the calls
 		return &Result{Interrupts: interrupts}, nil
 	}
 	return nil, nil
@@ -104,7 +104,7 @@ func interruptsOf(jobs []*job) (list []record.Interrupt) {
 	return list
 }
 
-// plan decides what to do with a call: make it, answer it from a decision, refuse it, or ask a human.
+// plan decides how to handle a call: make it, answer it from a decision, refuse it, or ask a person.
 func (s *session) plan(ctx context.Context, j *job) *job {
 	j.step = s.stepOf(record.ToolStep, j, s.edited(j.key, j.Arguments))
 	offer, known := s.find(j.Name)
@@ -123,7 +123,7 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 		return j.end(s, model.Failed, noCall+": answer without one")
 	case j.Fault != "":
 		return j.end(s, model.Failed, unfit+j.Fault)
-	case decided && decision.Decision == string(lifecycle.Answer): // of a function that may have been taken away since
+	case decided && decision.Decision == string(lifecycle.Answer): // the function may be gone since
 		return j.end(s, model.Answered, decision.Message)
 	case delegated:
 		return s.delegate(ctx, j, function)
@@ -136,7 +136,7 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 	case !known:
 		return j.end(s, model.Failed, fmt.Sprintf("there is no tool %q", j.Name))
 	case !offer.Is(j.Source, j.Fingerprint):
-		// the model asked for, and a human may have approved, another tool or another version of it
+		// The model requested another tool, or another version of it. A person may have approved that one.
 		return j.end(s, model.Failed,
 			fmt.Sprintf("the tool %q is not there any more; another one has its name, or it has changed", j.Name))
 	case decided && decision.Decision == string(lifecycle.Reject):
@@ -160,7 +160,7 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 	return j
 }
 
-// checkOutcome handles a call that must not be made twice: if an earlier attempt started it, a human must approve each
+// checkOutcome handles a call that must not be made twice. If an earlier attempt started it, a person must approve each
 // repetition.
 func (s *session) checkOutcome(j *job) {
 	decisions := s.decisions(j.key, true)
@@ -191,8 +191,8 @@ func (s *session) find(name string) (tool.Offer, bool) {
 	return tool.Offer{}, false
 }
 
-// needsApproval reports whether the agent, as the run has it or as it is published, or the tool requires a human's
-// approval of a call, with the reason of the tool.
+// needsApproval reports whether a call needs a person's approval, with the reason of the tool. The agent's version of
+// the run, its published version or the tool can require it.
 func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why string, asks bool) {
 	if o.Name == model.Search {
 		return "", s.searchNeedsApproval()
@@ -212,13 +212,13 @@ func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why st
 	return "", false
 }
 
-// searchNeedsApproval reports whether the agent lists searches. They change nothing, and find only what the run's
-// sender may read.
+// searchNeedsApproval reports whether the agent's approvals list searches. Otherwise searches need none: they change
+// nothing, and find only what the run's sender may read.
 func (s *session) searchNeedsApproval() bool {
 	return s.Agent.Spec.Approval.NamesSearch() || s.Published.NamesSearch()
 }
 
-// decided are what humans decided about a call, in order, with what was asked.
+// decided are the decisions about a call, in order, each with its interrupt.
 func (s *session) decided(key string) iter.Seq2[record.Interrupt, record.Decision] {
 	return func(yield func(record.Interrupt, record.Decision) bool) {
 		for _, pause := range s.Pauses {
@@ -231,8 +231,8 @@ func (s *session) decided(key string) iter.Seq2[record.Interrupt, record.Decisio
 	}
 }
 
-// decisions returns the decisions about a call in order: those about its unknown outcome if unsure is set, else the
-// others. Answers to what its server asked are none.
+// decisions returns the decisions about a call in order. If unsure is set, they are those about its unknown outcome,
+// else the others. Answers to questions of its server are not decisions.
 func (s *session) decisions(key string, unsure bool) (list []record.Decision) {
 	for i, d := range s.decided(key) {
 		if i.Unsure == unsure && i.Question == "" {
@@ -242,7 +242,7 @@ func (s *session) decisions(key string, unsure bool) (list []record.Decision) {
 	return list
 }
 
-// answersTo are the answers to what the server asked in a call when it was made before.
+// answersTo are the answers to the questions that the server asked in earlier attempts of a call.
 func (s *session) answersTo(key string) (list []tool.Answer) {
 	for i, d := range s.decided(key) {
 		if i.Question != "" {
@@ -259,7 +259,8 @@ func (s *session) interrupt(j *job, kind lifecycle.InterruptKind, prompt string)
 	}}
 }
 
-// calledBefore reports whether an earlier attempt has called a tool of the same toolkit: its session has ended.
+// calledBefore reports whether an earlier attempt of the run has called a tool of the same toolkit. The session of that
+// attempt has ended.
 func (s *session) calledBefore(o tool.Offer) bool {
 	return slices.ContainsFunc(s.steps, func(step record.Step) bool {
 		if step.Attempt == s.Attempt || step.Kind != record.ToolStep && step.Kind != record.StartStep {
@@ -270,13 +271,13 @@ func (s *session) calledBefore(o tool.Offer) bool {
 	})
 }
 
-// toolkitOf identifies the toolkit of a tool; empty: it has none.
+// toolkitOf returns the id of a tool's toolkit, or empty if it has none.
 func toolkitOf(o tool.Offer) string {
 	toolkit, _, _ := strings.Cut(o.Source, "/")
 	return toolkit
 }
 
-// putQuestion makes an interrupt of what the server asked in a call. The call has ended without a result, and is made
+// putQuestion makes an interrupt of a server's question in a call. The call has ended without a result. It is made
 // again with the answer.
 func (s *session) putQuestion(j *job, q *tool.Question) {
 	switch {
@@ -293,7 +294,7 @@ func (s *session) putQuestion(j *job, q *tool.Question) {
 	}
 	j.interrupt = s.interrupt(j, lifecycle.Clarification, prompt)
 	j.interrupt.Question = q.ID
-	if options := q.Options[:min(len(q.Options), maxOptions)]; tool.FitOptions(options) { // else any text answers it
+	if options := q.Options[:min(len(q.Options), maxOptions)]; tool.FitOptions(options) { // else any text can answer
 		j.interrupt.Options = options
 	}
 }
@@ -325,8 +326,7 @@ func (s *session) ask(j *job) *job {
 	return j
 }
 
-// journalStarts adds start steps for calls that must not be made twice. They are journalled before the calls are
-// made.
+// journalStarts adds start steps for calls that must not be made twice. They are journalled before the calls.
 func (s *session) journalStarts(jobs []*job) {
 	for _, j := range jobs {
 		if !j.repeat {
@@ -337,7 +337,7 @@ func (s *session) journalStarts(jobs []*job) {
 	}
 }
 
-// stepOf is a step of a call, behind all others.
+// stepOf is a step of a call, after all others.
 func (s *session) stepOf(kind record.StepKind, j *job, arguments json.RawMessage) record.Step {
 	return record.Step{
 		Index: s.next(), Kind: kind, Attempt: s.Attempt, StartedAt: s.Host.Now(), CallID: j.key, Name: j.Name,
@@ -345,8 +345,8 @@ func (s *session) stepOf(kind record.StepKind, j *job, arguments json.RawMessage
 	}
 }
 
-// runCalls makes the calls, parallelCalls at a time, and journals each result when its call ends. If that fails, the
-// running calls are cancelled. The error is that of ctx, Go or Journal.
+// runCalls makes the calls, parallelCalls at a time, and journals each result when its call ends. If the journal fails,
+// the running calls are cancelled. The error is that of ctx, CheckLease or Journal.
 func (s *session) runCalls(ctx context.Context, jobs []*job) error {
 	calling, end := context.WithCancel(ctx)
 	defer end()
@@ -371,8 +371,8 @@ func (s *session) runCalls(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-// revokeStarts adds steps that revoke the start steps of calls which were not started, or in which the server asked, so
-// that no human is asked about their outcome.
+// revokeStarts adds steps that revoke start steps, so that no person is asked about the outcome of these calls. They
+// are calls that were not started, or in which the server asked a question.
 func (s *session) revokeStarts(jobs []*job) {
 	for _, j := range jobs {
 		if !j.repeat && (!j.begun || j.interrupt != nil) {
@@ -395,7 +395,7 @@ func (s *session) runBatch(ctx context.Context, jobs []*job, end func()) (err er
 	for _, j := range jobs {
 		s.showStart(ctx, j.step)
 		waits = append(waits, s.Host.Go(func() {
-			defer func() { // also if the call panics, which wait reports to its owner
+			defer func() { // also if the call panics; wait reports the panic to its owner
 				mu.Lock()
 				defer mu.Unlock()
 				if left--; j.step.Outcome != "" {
@@ -428,10 +428,10 @@ func (s *session) runBatch(ctx context.Context, jobs []*job, end func()) (err er
 	return err
 }
 
-// journalResults journals results even if the work is cancelled meanwhile, then sends their events.
+// journalResults journals results even if the work is cancelled at the same time. Then it sends their events.
 func (s *session) journalResults(ctx context.Context, finished []record.Step) error {
 	ctx = context.WithoutCancel(ctx)
-	for i := range finished { // one after the other: each counts from what those before it have found
+	for i := range finished { // in order: each number depends on the earlier results
 		s.number(&finished[i])
 		s.add(finished[i])
 	}
@@ -442,10 +442,10 @@ func (s *session) journalResults(ctx context.Context, finished []record.Step) er
 	return nil
 }
 
-// call makes a call. If it sets no outcome, the call was not started or was cut short because the work has ended.
+// call makes a call. If it sets no outcome, the call was not started, or the end of the work cut it short.
 func (s *session) call(ctx context.Context, j *job) {
 	if s.CheckLease() != nil {
-		return // the round checks this, too, and ends
+		return // the round checks the lease, too, and ends
 	}
 	limit := callTime
 	if j.offer.Timeout > 0 {
@@ -465,13 +465,13 @@ func (s *session) call(ctx context.Context, j *job) {
 		trace.Fail(span, "stopped")
 		return
 	}
-	// even if a result has come: a connection that is being closed may deliver an empty one
+	// Even if there is a result: a connection that is being closed may deliver an empty one.
 	if host.OutOfTime(call, ctx) {
 		err = tool.Fail("the tool did not answer within %s", limit)
 	}
 	var question *tool.Question
 	isQuestion := errors.As(err, &question)
-	if s.Called != nil && j.Name != model.Search { // which is no tool of others
+	if s.Called != nil && j.Name != model.Search { // a search is not a tool of another party
 		s.Called(Called{Tool: true, Took: s.Host.Now().Sub(begun), Failed: err != nil && !isQuestion})
 	}
 	if isQuestion {
@@ -486,7 +486,7 @@ func (s *session) call(ctx context.Context, j *job) {
 	j.end(s, model.Succeeded, s.resultText(ctx, j, result))
 }
 
-// failureText is what the model is told of a failed call: the message of a [tool.Error]. Any other error may contain
+// failureText is the result of a failed call for the model: the message of a [tool.Error]. Any other error may contain
 // addresses or credentials, so it is only logged.
 func (s *session) failureText(j *job, err error) string {
 	var told *tool.Error
@@ -539,7 +539,7 @@ func (s *session) storeLong(ctx context.Context, j *job, output string) string {
 		len(output), f.Name)
 }
 
-// noRoom is the reason why a file was not kept, if that is a limit or the disk.
+// noRoom is the reason why a file was not stored, if a limit or the disk is the cause.
 func noRoom(err error) string {
 	if p, is := problem.As(err); is && (p.Kind == problem.Limited || p.Kind == problem.Full) {
 		return ": " + p.Message

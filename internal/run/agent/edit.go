@@ -12,10 +12,10 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// maxNoted is how many bytes of arguments a note quotes. The call itself has the used ones whole.
+// maxNoted is the number of bytes of arguments that a note quotes. The call itself has the used arguments in full.
 const maxNoted = 2 << 10
 
-// edited is the arguments of a call as they are to be used: those of its last edit, in a pause of either kind.
+// edited returns the arguments to use for a call: those of its last edit, in a pause of either kind.
 func (s *session) edited(key string, arguments json.RawMessage) json.RawMessage {
 	for _, d := range s.decided(key) {
 		if d.Decision == string(lifecycle.Edit) {
@@ -25,8 +25,9 @@ func (s *session) edited(key string, arguments json.RawMessage) json.RawMessage 
 	return arguments
 }
 
-// noteOn is what the model reads of a call whose arguments a human changed, or which had been begun before: both may
-// have been done. Else it is empty. It follows from the journal, so each attempt makes the same.
+// noteOn is the note for the model on a call whose arguments a person changed, or which had been started before. In
+// both cases the earlier form may have been executed. Otherwise it is empty. It follows from the journal, so each
+// attempt makes the same note.
 func (s *session) noteOn(c record.Call, done record.Step) string {
 	if len(done.Arguments) == 0 {
 		return "" // of an earlier version

@@ -12,9 +12,9 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// A client may bring functions that it executes itself. A call of one is an interrupt like a question: the run pauses,
-// and the answer is the call's output. The service neither makes such a call nor knows what it did, so the agent's
-// approvals do not concern it.
+// A client may send functions that it executes itself. A call of one is an interrupt like a question: the run pauses,
+// and the answer is the call's output. The service neither makes such a call nor knows its effects, so the agent's
+// approvals do not apply to it.
 
 func (s *session) function(name string) (record.Function, bool) {
 	i := slices.IndexFunc(s.Functions, func(f record.Function) bool { return f.Name == name })
@@ -35,8 +35,8 @@ func (s *session) delegate(ctx context.Context, j *job, f record.Function) *job 
 	return j
 }
 
-// twiceNamed returns the name of a function that a tool of the agent has, too, or one of the service that its model is
-// offered; "" if there is none. A call of it could mean either.
+// twiceNamed returns the name of a function that is also the name of an agent's tool, or of a built-in tool that the
+// model gets. It returns "" if there is none. A call of such a name could mean either.
 func (s *session) twiceNamed() string {
 	for _, f := range s.Functions {
 		_, known := s.find(f.Name)

@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// sameRounds is how many consecutive rounds of identical calls end the run.
+	// sameRounds is the number of consecutive rounds of identical calls that ends the run.
 	sameRounds = 10
-	// unfitCalls is how many consecutive calls of a tool with invalid arguments end the run. The model is told of
-	// each, so that it can try again twice.
+	// unfitCalls is the number of consecutive calls of a tool with invalid arguments that ends the run. The model gets
+	// the error of each, so that it has two more attempts.
 	unfitCalls = 3
 	// unfit is the prefix of the result of such a call.
 	unfit = "the arguments do not fit: "
 )
 
-// guard returns why the loop must stop: steps, tokens, repeated calls or a budget; empty if it may go on. The error
-// is that of [Task.BudgetExceeded].
+// guard returns the reason why the loop must stop: steps, tokens, repeated calls or a budget. It is empty if the loop
+// may continue. The error is that of [Task.BudgetExceeded].
 func (s *session) guard(ctx context.Context) (string, error) {
 	taken := len(s.steps) - s.cut
-	if s.done(firstSearch) != nil { // which no model has asked for
+	if s.done(firstSearch) != nil { // it was not requested by a model
 		taken--
 	}
 	limit := defaultMaxSteps
@@ -48,7 +48,7 @@ func (s *session) guard(ctx context.Context) (string, error) {
 	return s.overBudget(ctx, record.Step{})
 }
 
-// overBudget returns which budget is exceeded, also by a call that goes on.
+// overBudget returns the budget that is exceeded. The tokens of the step under way count, too.
 func (s *session) overBudget(ctx context.Context, under record.Step) (string, error) {
 	if s.BudgetExceeded == nil {
 		return "", nil
@@ -85,13 +85,13 @@ func (s *session) repeatedCall() string {
 	return ""
 }
 
-// invalidCalls returns the name of a tool whose last unfitCalls calls all had invalid arguments; otherwise "". Those of
-// the last round have come since this was asked before.
+// invalidCalls returns the name of a tool whose last unfitCalls calls all had invalid arguments; otherwise "". Only
+// tools of the last round can have reached the limit since the last check.
 func (s *session) invalidCalls() string {
 	if s.lastOfModel == nil {
 		return ""
 	}
-	misses := map[string]int{} // of the tools whose consecutive failures are counted
+	misses := map[string]int{} // by tool, while its failures are consecutive
 	for _, c := range s.lastOfModel.Calls {
 		misses[c.Name] = 0
 	}

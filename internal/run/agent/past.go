@@ -7,18 +7,18 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// past is the steps of a run so far, with what each further one asks of all of them. A run may have a thousand steps:
-// what each asks must not be looked for in all of them again.
+// past is the steps of a run so far, with the values that each further step needs of all of them. A run may have a
+// thousand steps, so that a step must not search all of them again.
 type past struct {
 	steps []record.Step // by their indexes
 
 	ended  map[string]*record.Step // results, by the keys of their calls
-	starts map[string]int          // how often a call that must not be made twice was started, by its key
-	labels map[string]bool         // of the calls that the model has been shown
+	starts map[string]int          // starts of a call that must not be made twice, by its key
+	labels map[string]bool         // labels of the calls that the model has seen
 	// lastOfModel is the newest step of the model; nil: there is none.
 	lastOfModel *record.Step
 	answers     int // steps of the model without calls
-	calling     int // the index behind the newest step of the model with calls; 0: there is none
+	calling     int // 1 + the index of the newest step of the model with calls; 0: there is none
 	cut         int // calls of the model that were cut short
 	tokens      int64
 	answer      record.Answer
@@ -28,7 +28,7 @@ type past struct {
 	talked int             // how many of the steps are in it
 }
 
-// add inserts steps in the order of their indexes: calls that run in parallel end in any order.
+// add inserts steps in the order of their indexes, because parallel calls end in any order.
 func (p *past) add(steps ...record.Step) {
 	if p.ended == nil {
 		p.ended, p.starts, p.labels = map[string]*record.Step{}, map[string]int{}, map[string]bool{}
@@ -79,5 +79,5 @@ func (p *past) add(steps ...record.Step) {
 
 func (p *past) forgetTalk() { p.talk, p.talked = nil, 0 }
 
-// done is the result of a call, nil if it has not ended.
+// done is the result of a call, or nil if it has not ended.
 func (p *past) done(key string) *record.Step { return p.ended[key] }

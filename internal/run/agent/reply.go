@@ -16,8 +16,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Limits of a model's reply. A reply beyond them fails the run; arguments beyond argumentLimits fail the call, and
-// the model is told.
+// Limits of a model's reply. A reply beyond them fails the run. Arguments beyond argumentLimits fail the call, and the
+// model gets the error.
 const (
 	maxReply     = 4 << 20 // bytes of text
 	maxCalls     = 256
@@ -31,8 +31,8 @@ const (
 	maxName      = 2 * tool.MaxName
 )
 
-// noCall is the fault of a call that the client has ruled out. Some providers are sent the tools that the
-// conversation has calls of, and models call what they are not offered.
+// noCall is the fault of a call that the client has forbidden. Some providers get the tools of earlier calls in the
+// conversation, and models call tools that they are not offered.
 const noCall = "no tool may be called now"
 
 // argumentLimits bound the arguments of one call.
@@ -40,8 +40,9 @@ var argumentLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
 
 var tooMuchText = fmt.Sprintf("the model's reply is over %d MiB", maxReply>>20)
 
-// take validates a reply and adds it to the journal as a step. It returns why the run must fail, or "". The tokens of
-// the reply count in both cases. said is how many bytes of text were streamed, which may be more than the reply has.
+// take validates a reply and adds it to the journal as a step. It returns the reason why the run must fail, or "". The
+// tokens of the reply count in both cases. said is the number of streamed bytes of text, which may be more than the
+// reply has.
 func (s *session) take(
 	ctx context.Context, step *record.Step, request model.Request, reply model.Reply, said int,
 ) (failure string) {
@@ -85,8 +86,9 @@ func (s *session) take(
 	return failure
 }
 
-// meant are the arguments of a call. Some models write an object as a text in JSON. Where the tool needs none, null,
-// an empty text and an empty list count as none: many models write those.
+// meant returns the arguments of a call as the model meant them. Some models write an object as a text in JSON. Many
+// models write null, an empty text or an empty list for no arguments. For a tool that needs none, these count as no
+// arguments.
 func meant(ctx context.Context, c model.Call, tools []model.ToolSpec) json.RawMessage {
 	text := strings.TrimSpace(string(c.Arguments))
 	if inner := ""; json.Unmarshal(c.Arguments, &inner) == nil { // a text in JSON, or null
@@ -104,11 +106,11 @@ func meant(ctx context.Context, c model.Call, tools []model.ToolSpec) json.RawMe
 	return none
 }
 
-// short makes a string of a provider storable: valid UTF-8 of at most so many bytes.
+// short makes a provider's string storable: valid UTF-8 of at most most bytes.
 func short(word string, most int) string { return tool.Clip(strings.ToValidUTF8(word, "\uFFFD"), most) }
 
-// callOf is a call as it is journalled: with an id of ours, and arguments in the normal form. If the arguments are
-// invalid, Fault says why.
+// callOf is a call for the journal, with an id of ours and arguments in the normal form. If the arguments are invalid,
+// Fault has the reason.
 func callOf(n int, c model.Call, labels map[string]bool) record.Call {
 	call := record.Call{ID: strconv.Itoa(n), Name: short(c.Name, maxName)}
 	if validID.MatchString(c.ID) && !generatedID.MatchString(c.ID) && !labels[c.ID] {
@@ -118,7 +120,7 @@ func callOf(n int, c model.Call, labels map[string]bool) record.Call {
 	var err error
 	if call.Arguments, err = strictjson.Object(c.Arguments, argumentLimits); err != nil {
 		call.Fault = err.Error()
-		call.Arguments, _ = json.Marshal(short(string(c.Arguments), maxShown)) // shown to humans
+		call.Arguments, _ = json.Marshal(short(string(c.Arguments), maxShown)) // shown to people
 	}
 	return call
 }
@@ -128,8 +130,7 @@ var (
 	generatedID = regexp.MustCompile(`^call_[0-9]+-[0-9]+$`)
 )
 
-// label is the id under which the model is shown one of its calls: its own id if that is unique in the run, otherwise
-// a generated one.
+// label is the id of a call that the model sees: its own id if that is unique in the run, otherwise a generated one.
 func label(step int, c record.Call) string {
 	if c.Label != "" {
 		return c.Label
@@ -137,15 +138,15 @@ func label(step int, c record.Call) string {
 	return "call_" + callKey(step, c.ID)
 }
 
-// used returns the tokens of a call: the reply's claim as far as it is plausible for the sizes of request and reply.
+// used returns the tokens of a call: the numbers of the reply if they are plausible for the sizes of request and reply.
 func used(request model.Request, reply model.Reply, said int) (in, out int64) {
 	answered := model.Message{Text: reply.Text, Calls: reply.Calls}
 	return plausible(reply.InputTokens, len(request.Instructions)+model.Size(request.Messages...)),
 		plausible(reply.OutputTokens, max(said, model.Size(answered)))
 }
 
-// spend adds to a step the tokens of an attempt that brought no reply: as its provider has reported, or an estimate for
-// the request and the text that came. An attempt that the provider refused, or that did not reach it, used nothing.
+// spend adds the tokens of an attempt without a reply to a step: as its provider has reported, or an estimate for the
+// request and the received text. An attempt that the provider refused, or that did not reach it, used nothing.
 func spend(step *record.Step, request model.Request, reply model.Reply, streamed int, err error) {
 	reply = model.Reply{InputTokens: reply.InputTokens, OutputTokens: reply.OutputTokens} // the rest means nothing
 	if reply.InputTokens > 0 || reply.OutputTokens > 0 || streamed > 0 || model.Begun(err) {
@@ -155,8 +156,9 @@ func spend(step *record.Step, request model.Request, reply model.Reply, streamed
 	}
 }
 
-// plausible returns a claim of how many tokens size bytes have, or an estimate if the claim is implausible. A token has
-// at least one byte and seldom more than a word: a claim of an eighth of the usual number, or less, was not counted.
+// plausible returns claim, a reported number of tokens of size bytes, or an estimate if the claim is implausible. A
+// token has at least one byte and seldom more than a word. A claim of an eighth of the usual number, or less, was not
+// counted.
 func plausible(claim int64, size int) int64 {
 	if claim < int64(size+longToken-1)/longToken || claim > int64(size)+maxUnseen {
 		return estimate(size)
@@ -170,5 +172,5 @@ func estimate(size int) int64 { return int64(size+usualToken-1) / usualToken }
 const (
 	usualToken = 4              // bytes
 	longToken  = 8 * usualToken // bytes; the highest plausible average of a text
-	maxUnseen  = 1 << 20        // tokens beyond the text: reasoning, pictures, what a provider adds
+	maxUnseen  = 1 << 20        // tokens beyond the text: reasoning, pictures, additions of the provider
 )

@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// searchOffer is the tool for one call, whose step gets what is found.
+// searchOffer is the search tool for one call. The step of the call gets the results.
 func (s *session) searchOffer(j *job) tool.Offer {
 	o := tool.Offer{
 		Spec: tool.Spec{Name: model.SearchTool.Name, Parameters: model.SearchTool.Parameters, RetrySafe: true},
@@ -39,9 +39,9 @@ func (s *session) searchOffer(j *job) tool.Offer {
 	return o
 }
 
-// number gives what a search has found its numbers. Steps get theirs one after the other.
+// number numbers the passages of a search. Steps get their numbers one after the other.
 func (s *session) number(step *record.Step) {
-	if step.Outcome != string(model.Succeeded) { // it ended too late
+	if step.Outcome != string(model.Succeeded) { // the search ended too late
 		step.Found = nil
 	}
 	if step.Found != nil {
@@ -49,7 +49,7 @@ func (s *session) number(step *record.Step) {
 	}
 }
 
-// outputOf is the result of a call as the model is shown it.
+// outputOf is the result of a call for the model.
 func (s *session) outputOf(step record.Step) string {
 	if step.Found == nil {
 		return step.Output
@@ -57,7 +57,7 @@ func (s *session) outputOf(step record.Step) string {
 	return citation.Passages(step.Found, s.hidden)
 }
 
-// hide learns what the run has found and its sender may not read now. The error is that of Reads.
+// hide determines which documents that the run has found its sender may not read now. The error is that of Reads.
 func (s *session) hide(ctx context.Context) error {
 	if len(s.found) == 0 {
 		return nil
@@ -67,23 +67,23 @@ func (s *session) hide(ctx context.Context) error {
 		return err
 	}
 	if !maps.Equal(hidden, s.hidden) {
-		s.forgetTalk() // it has passages that are to be hidden now, or hides what may be shown
+		s.forgetTalk() // it has passages that are hidden now, or lacks some that are not
 	}
 	s.hidden = hidden
 	return nil
 }
 
-// firstSearch is the key of the search that is made before the model is asked. No call of a model has it.
+// firstSearch is the key of the search before the first model call. No call of a model has this key.
 const firstSearch = "first"
 
-// first are the first n characters of a text.
+// first returns the first n characters of a text.
 func first(text string, n int) string {
 	characters := []rune(text)
 	return string(characters[:min(n, len(characters))])
 }
 
-// firstQuery is the user's message, below the one before it: "And in Lisbon?" finds nothing alone. It is empty where
-// the message has no text.
+// firstQuery is the user's message, after the one before it: "And in Lisbon?" finds nothing alone. It is empty if the
+// message has no text.
 func (s *session) firstQuery() string {
 	query := first(strings.TrimSpace(s.Message.Text), maxQuery)
 	room := min(maxQuery-utf8.RuneCountInString(query)-1, maxEarlier)
@@ -98,9 +98,9 @@ func (s *session) firstQuery() string {
 	return query
 }
 
-// searchFirst searches for [session.firstQuery] as the run's first step, where the agent wants that and no search needs
-// an approval. The error is that of ctx, Journal or Search. Another attempt searches again: a model that was not shown
-// what there is would answer without it.
+// searchFirst searches for [session.firstQuery] as the run's first step, if the agent requires that and no search needs
+// an approval. The error is that of ctx, Journal or Search. After an error, another attempt searches again: a model
+// without the passages would answer without them.
 func (s *session) searchFirst(ctx context.Context) error {
 	if s.Search == nil || !s.Agent.Spec.Knowledge.Always || s.searchNeedsApproval() || len(s.steps) > 0 {
 		return nil
@@ -134,13 +134,13 @@ func (s *session) searchFirst(ctx context.Context) error {
 	return s.journalResults(ctx, []record.Step{j.step})
 }
 
-// Characters that are searched for: of both messages together, and of the earlier one.
+// Maximum numbers of characters in a query: of both messages together, and of the earlier one.
 const (
 	maxQuery   = 4000
 	maxEarlier = 500
 )
 
-// withPassages is the user's message with what was found for it before the first model call.
+// withPassages is the user's message with the passages that were found before the first model call.
 func (s *session) withPassages(m model.Message) model.Message {
 	if first := s.done(firstSearch); first != nil {
 		m.Passages = s.outputOf(*first)

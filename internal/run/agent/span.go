@@ -12,10 +12,10 @@ import (
 	"agentplatform/internal/platform/trace"
 )
 
-// The spans of calls, by OpenTelemetry's conventions for generative AI. They have names, counts and codes, and nothing
-// of what was said.
+// The spans of calls follow OpenTelemetry's conventions for generative AI. They have names, counts and codes, but no
+// text of the conversation.
 
-// spanOfModel begins the span of one try of a model call.
+// spanOfModel begins the span of one attempt of a model call.
 func (s *session) spanOfModel(ctx context.Context, r model.Request) (context.Context, oteltrace.Span) {
 	ctx, span := trace.Start(ctx, oteltrace.SpanKindClient, "chat", r.Name)
 	if !span.IsRecording() {
@@ -34,11 +34,11 @@ func (s *session) spanOfModel(ctx context.Context, r model.Request) (context.Con
 	return ctx, span
 }
 
-// isName matches what may be a model's name: that of a reply is the provider's word, which is not shown where it may be
-// anything else.
+// isName matches a plausible name of a model. The provider sets the name in a reply, so that a name of another form is
+// left out.
 var isName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$`)
 
-// endOfModel ends it; ctx is that of the work.
+// endOfModel ends the span of a model call. ctx is that of the work.
 func endOfModel(ctx context.Context, span oteltrace.Span, reply model.Reply, said int, err error) {
 	defer span.End()
 	if !span.IsRecording() {

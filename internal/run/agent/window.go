@@ -10,24 +10,28 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// A conversation that does not fit the model's window loses one thing after the other: the turns of the history without
-// an answer, as one of them may be what did not fit before; its oldest turns, half of them each time; then the middles
-// of long results of this run and the last of the passages that it found. Each step of the model notes what it was not
-// shown; the next ones, and those of an attempt that takes over, begin with that.
+// A conversation that does not fit the model's window loses parts in this order:
+//
+// 1. The turns of the history without an answer, as one of them may be the reason.
+// 2. The oldest turns of the history, half of them each time.
+// 3. The middles of long results of this run, and the last of the passages that it found.
+//
+// Each step of the model records what was left out for it. The next steps, and those of a later attempt, begin with
+// that.
 const (
 	longest  = 16 << 10 // bytes to which long results are cut first
 	shortest = 1 << 10  // and last
 )
 
-// begin notes what the last call of the model was not shown.
+// begin copies to a step what was left out for the last model call.
 func (s *session) begin(step *record.Step) {
 	if last := s.lastOfModel; last != nil {
 		step.LeftOut, step.AnsweredOnly, step.Shortened = last.LeftOut, last.AnsweredOnly, last.Shortened
 	}
 }
 
-// leaveOutFor leaves more of a conversation out after a failure of this kind. It returns false if nothing is left that
-// may go. Where a provider refuses the content of a request, an earlier turn that failed may be the cause.
+// leaveOutFor leaves out more of a conversation after a failure of this kind. It returns false if there is no more to
+// leave out. If a provider refuses the content of a request, an earlier failed turn may be the cause.
 func (s *session) leaveOutFor(kind model.Kind, step *record.Step, whole []model.Message) bool {
 	switch kind {
 	case model.TooLong:
@@ -49,7 +53,7 @@ func (s *session) leaveOutUnanswered(step *record.Step) bool {
 	return true
 }
 
-// isLeftOut reports whether a step does not show the message at i of the conversation, though it shows older ones.
+// isLeftOut reports whether a step leaves out the message at i of the conversation, though it has older ones.
 func (s *session) isLeftOut(step record.Step, i int) bool {
 	_, unanswered := slices.BinarySearch(s.Unanswered, i)
 	return step.AnsweredOnly && unanswered
@@ -73,9 +77,9 @@ func (s *session) leaveOut(step *record.Step, whole []model.Message) bool {
 	return false
 }
 
-// fitted is a conversation without the oldest messages of its history that a step leaves out, or more: it begins with a
-// turn. The history may be another than the one of which they were left out, as turns are removed. What is long of this
-// run is shortened, where the step says so.
+// fitted is a conversation without the messages that a step leaves out. It begins with a turn, so that it may leave out
+// more of the oldest messages. The history may have changed since, as turns are removed. Long texts of this run are
+// shortened if the step requires it.
 func (s *session) fitted(whole []model.Message, step record.Step) []model.Message {
 	from := s.turnAt(step.LeftOut)
 	shorter := step.Shortened > 0 && s.hasLonger(whole, step.Shortened)
@@ -91,7 +95,7 @@ func (s *session) fitted(whole []model.Message, step record.Step) []model.Messag
 	if !shorter {
 		return shown
 	}
-	from = len(whole) - len(shown) // all that is left out stands before this run
+	from = len(whole) - len(shown) // all that is left out is before this run
 	for i := max(s.before()-from, 0); i < len(shown); i++ {
 		shown[i].Results = slices.Clone(shown[i].Results)
 		for n, r := range shown[i].Results {
@@ -102,10 +106,10 @@ func (s *session) fitted(whole []model.Message, step record.Step) []model.Messag
 	return shown
 }
 
-// before is how many messages of the conversation stand before this run's.
+// before is the number of messages before those of this run.
 func (s *session) before() int { return len(s.History) + len(s.Before) }
 
-// hasLonger says whether something of this run can be shortened to so many bytes.
+// hasLonger reports whether a text of this run is longer than most bytes.
 func (s *session) hasLonger(whole []model.Message, most int) bool {
 	for _, m := range whole[s.before():] {
 		if len(m.Passages) > most ||
@@ -116,7 +120,7 @@ func (s *session) hasLonger(whole []model.Message, most int) bool {
 	return false
 }
 
-// shortened is a text in about so many bytes: its beginning and its end, or, of a search, the first passages. They stay
+// shortened is a text in about most bytes: its beginning and its end, or the first passages of a search. Passages stay
 // whole, as each is fenced.
 func shortened(text string, most int, search bool) string {
 	if len(text) <= most {
@@ -131,8 +135,8 @@ func shortened(text string, most int, search bool) string {
 		begins, len(text)-len(begins)-len(ends), ends)
 }
 
-// firstPassages are the passages of a search that fit into so many bytes, one at least, or its beginning; "" where the
-// text has none.
+// firstPassages are the first passages of a search that fit into most bytes. If not even one fits, it is the beginning
+// of the first. It is "" if the text has no passages.
 func firstPassages(text string, most int) string {
 	passages := strings.Split(text, "\n")
 	n, room := 0, most
@@ -154,7 +158,7 @@ func firstPassages(text string, most int) string {
 	return strings.Join(shown, "\n")
 }
 
-// turnAt is the index of the first turn of the history that begins at n or behind it.
+// turnAt is the index of the first turn of the history that begins at n or after it.
 func (s *session) turnAt(n int) int {
 	n = min(n, len(s.History))
 	for n > 0 && n < len(s.History) && s.History[n].Role != model.User { // a turn may have more than two

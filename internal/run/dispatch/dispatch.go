@@ -1,5 +1,5 @@
-// Package dispatch receives nudges from a queue and handles them, a limited number in parallel. Where the queue shares
-// its workers out, one that is free can be reserved for what comes without a nudge.
+// Package dispatch receives wakeups from a queue and handles them, a limited number in parallel. If the queue shares
+// out its workers, a caller can reserve a free worker for work without a wakeup.
 //
 // It imports the queue port and host.
 package dispatch
@@ -14,45 +14,45 @@ import (
 	"agentplatform/internal/store/queue"
 )
 
-// Handler handles a nudge, given the id of its item. It returns after how long the nudge is to be delivered again, 0
-// for never; after an error it is delivered again soon.
+// Handler handles a wakeup. id is the id of its item. It returns the delay until the next delivery of the wakeup; 0
+// means never. After an error the wakeup is delivered again soon.
 type Handler func(ctx context.Context, id string) (again time.Duration, err error)
 
-// retryAfterError is the pause after a failed receive, and the delay of a nudge whose handler failed. The sweeper
-// would send such a nudge again, too.
+// retryAfterError is the pause after a failed receive, and the delay of a wakeup whose handler failed. The sweeper
+// would also send such a wakeup again.
 const retryAfterError = 2 * time.Second
 
-// maxReceives bounds how often a failing nudge is delivered again; after that only the sweeper sends it.
+// maxReceives bounds the deliveries of a failing wakeup. After that only the sweeper sends it.
 const maxReceives = 5
 
-// Run receives and handles nudges, width in parallel, until ctx ends. It returns when all handlers have returned. The
+// Run receives and handles wakeups, width in parallel, until ctx ends. It returns after all handlers have returned. The
 // context of the handlers ends with ctx. Errors and panics are logged and do not end Run.
 func Run(ctx context.Context, source queue.Source, width int, log *slog.Logger, handle Handler) {
 	newPool(source, width, log).Run(ctx, handle)
 }
 
-// Shared is a queue that shares workers out: its unanswered deliveries and reserved places are as many at most.
+// Shared is a queue that shares out its workers. They limit the sum of its unanswered deliveries and reservations.
 type Shared interface {
 	queue.Source
-	// Reserve takes a worker for a user of a group. It returns nil where the user may have none now, or where a message
-	// comes first. free gives the worker back; it is called once.
+	// Reserve takes a worker for a user of a group. It returns nil if the user may have no worker now, or if a message
+	// has precedence. free returns the worker; the caller calls it once.
 	Reserve(group, user string) (free func())
 }
 
-// Pool is the workers that a queue shares out. They handle nudges, or what is begun without one. It is safe for
+// Pool is the workers that a queue shares out. They handle wakeups, or reserved work without a wakeup. It is safe for
 // concurrent use.
 type Pool struct {
 	log    *slog.Logger
 	source queue.Source
-	shared Shared        // the source, where it shares the workers out
-	taken  chan struct{} // has one for each nudge at work, and one for the nudge that is waited for
+	shared Shared        // the source, if it shares out the workers
+	taken  chan struct{} // one entry for each wakeup in work, and one for the receive that waits
 	begun  sync.WaitGroup
 
 	mu  sync.Mutex
-	ctx context.Context // of Run; nil: it has not begun, or ends
+	ctx context.Context // of Run; nil: Run has not begun, or ends
 }
 
-// NewPool makes a pool of width workers, as many as the queue shares out.
+// NewPool makes a pool of width workers. The queue must share out the same number.
 func NewPool(source Shared, width int, log *slog.Logger) *Pool {
 	p := newPool(source, width, log)
 	p.shared = source
@@ -63,7 +63,7 @@ func newPool(source queue.Source, width int, log *slog.Logger) *Pool {
 	return &Pool{log: log, source: source, taken: make(chan struct{}, width)}
 }
 
-// Run has the workers receive and handle nudges until ctx ends, once; see [Run].
+// Run receives and handles wakeups until ctx ends. It may be called once; see [Run].
 func (p *Pool) Run(ctx context.Context, handle Handler) {
 	p.mu.Lock()
 	p.ctx = ctx
@@ -102,9 +102,9 @@ func (p *Pool) Run(ctx context.Context, handle Handler) {
 	}
 }
 
-// Reserve reserves a worker for what comes without a nudge for a user of a group. It returns nil where the queue gives
-// none, or Run does not run. The caller must call begin once, with nil to give the worker back; it does not wait for
-// the work. The context of the work ends with that of Run.
+// Reserve reserves a worker for work without a wakeup, for a user of a group. It returns nil if the queue gives no
+// worker, or if Run is not running. The caller must call begin once, with nil to return the worker. begin does not wait
+// for the work. The context of the work ends with that of Run.
 func (p *Pool) Reserve(group, user string) (begin func(work func(ctx context.Context))) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +130,7 @@ func (p *Pool) Reserve(group, user string) (begin func(work func(ctx context.Con
 	}
 }
 
-// begin has a worker that is taken do some work.
+// begin starts work on a worker that is taken.
 func (p *Pool) begin(work func()) {
 	p.begun.Go(func() {
 		if died := host.Catch(work); died != nil {
@@ -159,8 +159,8 @@ func handleOne(ctx context.Context, source queue.Source, d queue.Delivery, log *
 	}
 }
 
-// Guarded calls handle and returns its result and its error. If it panics, Guarded logs the stack and returns 0 and
-// nil, so that one bad item does not end the process; the sweeper sends its nudge again.
+// Guarded calls handle and returns its result and its error. If handle panics, Guarded logs the stack and returns 0 and
+// nil, so that one bad item does not end the process. The sweeper sends its wakeup again.
 func Guarded(ctx context.Context, d queue.Delivery, log *slog.Logger, handle Handler) (again time.Duration, err error) {
 	died := host.Catch(func() { again, err = handle(ctx, d.Nudge.ID) })
 	if died != nil {

@@ -1,10 +1,10 @@
-// Package files stores what users upload and gives it out again.
+// Package files stores the files that users upload, and returns them.
 //
-// A file's description is stored before its bytes, so that all bytes in the blob store belong to a file; a file that no
-// run holds within a day is deleted. Where clients can reach the blob store, they send and read the bytes there
-// directly. Package record says which runs hold a file and when it is deleted.
+// The description of a file is stored before its bytes, so that all bytes in the blob store belong to a file. A file
+// that no run refers to within a day is deleted. Where clients can reach the blob store, they send and read the bytes
+// there directly. Package record defines which runs refer to a file and when the file is deleted.
 //
-// It must not know HTTP, nor what a file is for. It imports record, the blob port and problem.
+// The package must not know HTTP, nor the purpose of a file. It imports record, the blob port and problem.
 package files
 
 import (
@@ -20,7 +20,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// MaxSize is how many bytes a file may have that is for a message, MaxDocument one that is for a knowledge base.
+// The maximum sizes of a file in bytes: MaxSize for a message, MaxDocument for a knowledge base.
 const (
 	MaxSize     = 20 << 20
 	MaxDocument = 50 << 20
@@ -35,18 +35,18 @@ type Files struct {
 	Log   *slog.Logger
 }
 
-// direct is the blob store where clients can reach it.
+// direct returns the blob store if clients can reach it.
 func (s *Files) direct() (d blob.Direct, is bool) {
 	d, is = s.Store.Blobs().(blob.Direct)
 	return d, is
 }
 
-// New describes a file before its bytes come.
+// New describes a file before its bytes arrive.
 type New struct {
 	Organization, User string
 	Name, ContentType  string
 	Size               int64 // bytes; 0: not known
-	Document           bool  // it is for a knowledge base
+	Document           bool  // for a knowledge base
 }
 
 func limit(document bool) int64 {
@@ -56,7 +56,7 @@ func limit(document bool) int64 {
 	return MaxSize
 }
 
-// Address is where a client sends a file's bytes directly.
+// Address is the address to which a client sends a file's bytes directly.
 type Address struct {
 	URL     string
 	Headers map[string]string // to be sent unchanged
@@ -68,8 +68,9 @@ func (s *Files) newFile(n New) record.File {
 	return f
 }
 
-// Announce stores the description of a file whose bytes will come: to the address or, when that is nil, by Send. The
-// errors are failures of the store and of presigning, and a problem of kind Limited when there is no room for it.
+// Announce stores the description of a file whose bytes will follow. The client sends them to the address or, if that
+// is nil, by Send. The errors are those of the store and of presigning, and a problem of kind Limited when storage is
+// full.
 func (s *Files) Announce(ctx context.Context, n New) (record.File, *Address, error) {
 	f := s.newFile(n)
 	direct, is := s.direct()
@@ -84,8 +85,9 @@ func (s *Files) Announce(ctx context.Context, n New) (record.File, *Address, err
 	return f, &Address{URL: url, Headers: headers}, s.Store.CreateFile(ctx, f)
 }
 
-// Take stores a file with its bytes. After an error nothing is left of it: a problem of kind TooLarge above [MaxSize]
-// or [MaxDocument], of kind Limited when there is no room for it, or what reading bytes or storing them returned.
+// Take stores a file with its bytes. After an error no part of the file is left. The error is a problem of kind
+// TooLarge above [MaxSize] or [MaxDocument], of kind Limited when storage is full, or the error of reading or storing
+// the bytes.
 func (s *Files) Take(ctx context.Context, n New, bytes io.Reader) (record.File, error) {
 	f := s.newFile(n)
 	if err := s.Store.CreateFile(ctx, f); err != nil {
@@ -98,11 +100,16 @@ func (s *Files) Take(ctx context.Context, n New, bytes io.Reader) (record.File, 
 	return filled, err
 }
 
-// Send stores the bytes of an announced file: length of them, where it is not negative. A wrong length is refused
-// before a byte is read. Only the user who announced it may send them, and nobody those of a file that a run makes. It
-// returns a problem of kind NotFound; of kind Forbidden, outside_organization or insufficient_permission; of kind
-// Conflict when there are bytes already, also when two send together; of kind Invalid for another size than the
-// announced one; of kind TooLarge above [MaxSize]; or what reading bytes or storing them returned.
+// Send stores the bytes of an announced file. length is their number, or negative if not known. A wrong length is
+// refused before a byte is read. Only the user who announced the file may send its bytes. No user may send the bytes of
+// a file that a run makes. Send returns:
+//
+//   - a problem of kind NotFound;
+//   - of kind Forbidden: outside_organization or insufficient_permission;
+//   - of kind Conflict if the bytes are stored already, or if two calls send them at the same time;
+//   - of kind Invalid if the size is not the announced one;
+//   - of kind TooLarge above [MaxSize] or [MaxDocument];
+//   - or the error of reading or storing the bytes.
 func (s *Files) Send(
 	ctx context.Context, scope record.Scope, user, id string, bytes io.Reader, length int64,
 ) (record.File, error) {
@@ -130,7 +137,7 @@ func (s *Files) Send(
 	return s.fill(ctx, scope, f, bytes)
 }
 
-// exactly fails where there are more or fewer bytes than announced.
+// exactly is a reader that fails if the number of bytes is not size.
 type exactly struct {
 	io.Reader
 
@@ -162,9 +169,9 @@ func tooLarge(f record.File, most int64) error {
 	return problem.New(problem.TooLarge, "payload_too_large", "the file %s has more than %d bytes", f.Name, most)
 }
 
-// File reads a file's description. When a client may have sent the bytes directly, which nobody reports, it asks the
-// blob store, and stores that they are there. It returns a problem of kind NotFound, Forbidden, or Unavailable when the
-// blob store cannot be asked.
+// File reads a file's description. A client may have sent the bytes directly to the blob store, without a report to the
+// service. File then asks the blob store, and stores the size if the bytes are there. It returns a problem of kind
+// NotFound, Forbidden, or Unavailable if the blob store fails.
 func (s *Files) File(ctx context.Context, scope record.Scope, id string) (record.File, error) {
 	e, err := s.Store.File(ctx, scope, id)
 	f := e.Value
@@ -187,9 +194,9 @@ func (s *Files) File(ctx context.Context, scope record.Scope, id string) (record
 	})
 }
 
-// Attach returns references to files that a message names by id, each once. may returns why the sender may not read a
-// file, nil when it may. It returns what File and may return, with the field file_ids[n], and a problem of kind Invalid
-// for a file without bytes.
+// Attach returns references to the files with these ids, each file once. may returns the reason why the sender may not
+// read a file, or nil. Attach returns the errors of File and may, with the field file_ids[n]. It returns a problem of
+// kind Invalid for a file without bytes, or above [MaxSize].
 func (s *Files) Attach(
 	ctx context.Context, scope record.Scope, ids []string, may func(record.File) error,
 ) ([]record.FileRef, error) {
@@ -222,9 +229,9 @@ func (s *Files) Attach(
 	return refs, nil
 }
 
-// Open opens the bytes of a file for a client that may read it. disposition is the Content-Disposition of the answer of
-// a presigned address. It returns a problem of kind NotFound when there are no bytes, or what presigning or the blob
-// store returns.
+// Open opens the bytes of a file for a client that may read it. disposition is the Content-Disposition that a presigned
+// address answers with. Open returns a problem of kind NotFound if there are no bytes, or the error of presigning or of
+// the blob store.
 func (s *Files) Open(ctx context.Context, f record.File, disposition string) (blob.Content, error) {
 	if !f.Uploaded {
 		return blob.Content{}, problem.Missing("the content of file " + f.ID)
@@ -236,8 +243,8 @@ func (s *Files) Open(ctx context.Context, f record.File, disposition string) (bl
 	return content, err
 }
 
-// Delete deletes a file. may returns why the caller may not, nil when it may. It returns what File and may
-// return, a problem of kind Conflict for a file that runs or messages have, or the errors of the blob store.
+// Delete deletes a file. may returns the reason why the caller may not delete it, or nil. Delete returns the errors of
+// File and may, a problem of kind Conflict for a file that runs or messages refer to, or the errors of the blob store.
 func (s *Files) Delete(ctx context.Context, scope record.Scope, id string, may func(record.File) error) error {
 	f, err := s.File(ctx, scope, id)
 	if err == nil {
@@ -248,7 +255,7 @@ func (s *Files) Delete(ctx context.Context, scope record.Scope, id string, may f
 	}
 	held := 0
 	err = s.Store.DeleteFile(ctx, id, func(f record.File) bool {
-		if held = f.Holds; held == 0 && f.Due.IsZero() { // it is of a version that did not count who has it
+		if held = f.Holds; held == 0 && f.Due.IsZero() { // an earlier version stored it and did not count references
 			held = 1
 		}
 		return held > 0
@@ -260,7 +267,8 @@ func (s *Files) Delete(ctx context.Context, scope record.Scope, id string, may f
 	return err
 }
 
-// Drop deletes files that no run holds, at once. A failure is logged, and the file is deleted a day after its creation.
+// Drop deletes files immediately if no run refers to them. A failure is logged; the file is then deleted a day after
+// its creation.
 func (s *Files) Drop(ctx context.Context, files ...record.File) {
 	ctx = context.WithoutCancel(ctx)
 	for _, f := range files {

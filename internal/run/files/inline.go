@@ -10,14 +10,14 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Inline is a file that came within JSON.
+// Inline is a file that is sent within JSON.
 type Inline struct {
 	Name, ContentType string
 	Data              []byte
 }
 
-// Decode reads a file's bytes from base64 with padding. A name is made of the content type where there is none. The
-// error is a problem of kind Invalid that names the field.
+// Decode decodes a file's bytes from base64 with padding. If name is empty, it is made from the content type. The error
+// is a problem of kind Invalid that names the field.
 func Decode(field, name, contentType, text string) (Inline, error) {
 	data, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -26,7 +26,7 @@ func Decode(field, name, contentType, text string) (Inline, error) {
 	return NewInline(field, name, contentType, data)
 }
 
-// NewInline is Decode of bytes.
+// NewInline makes a file from bytes that are already decoded. Defaults and errors are as for [Decode].
 func NewInline(field, name, contentType string, data []byte) (Inline, error) {
 	if len(data) == 0 {
 		return Inline{}, problem.InvalidField(field, "has no bytes")
@@ -41,7 +41,7 @@ func NewInline(field, name, contentType string, data []byte) (Inline, error) {
 	return Inline{Name: name, ContentType: contentType, Data: data}, nil
 }
 
-// TakeInline stores files of a user. After an error nothing is left of them; it is that of [Files.Take].
+// TakeInline stores files of a user. After an error none of them is left. The error is that of [Files.Take].
 func (s *Files) TakeInline(ctx context.Context, organization, user string, list []Inline) ([]record.File, error) {
 	var taken []record.File
 	for _, f := range list {

@@ -8,11 +8,11 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Access to existing runs and chats. All endpoints go through here. Runs of an agent that names groups are for these
-// groups alone. A chat that is its user's own is for the user and for managers.
+// Access to existing runs and chats. All endpoints use these functions. Runs of an agent that names groups are for
+// these groups only. A private chat is for its user and for managers.
 
-// owned notes the owner of a run of an earlier version, by its chat. It stays unknown where the chat was deleted since.
-// The only errors are failures of the store.
+// owned sets the owner of a run that an earlier version stored, from its chat. The owner stays unknown if the chat was
+// deleted since. The only errors are those of the store.
 func (in *Intake) owned(ctx context.Context, r *record.Run) error {
 	if r.Owner() != "" {
 		return nil
@@ -24,8 +24,8 @@ func (in *Intake) owned(ctx context.Context, r *record.Run) error {
 	return err
 }
 
-// MaySee returns nil when a client may see a run, of which it notes the owner. It returns what
-// [tenant.Tenants.MayReach] returns.
+// MaySee returns nil if a client may see a run, and sets the owner of the run. It returns the errors of
+// [tenant.Tenants.MayReach].
 func (in *Intake) MaySee(ctx context.Context, p tenant.Principal, r *record.Run) error {
 	err := in.owned(ctx, r)
 	if err == nil {
@@ -34,7 +34,7 @@ func (in *Intake) MaySee(ctx context.Context, p tenant.Principal, r *record.Run)
 	return err
 }
 
-// Sees returns a function that reports whether a client sees a run of a list. The only errors are failures of the
+// Sees returns a function that reports whether a client may see a run of a list. The only errors are those of the
 // store.
 func (in *Intake) Sees(ctx context.Context, p tenant.Principal) func(record.Run) (bool, error) {
 	reachable := in.Tenants.Reachable(ctx, p)
@@ -63,8 +63,8 @@ func (in *Intake) Run(ctx context.Context, p tenant.Principal, id string) (recor
 	return e, nil
 }
 
-// RunsFor filters out the runs that a client may not see; it reuses the array of runs. The only errors are
-// failures of the store.
+// RunsFor filters out the runs that a client may not see; it reuses the array of runs. The only errors are those of the
+// store.
 func (in *Intake) RunsFor(
 	ctx context.Context, p tenant.Principal, runs []record.RunEntity,
 ) ([]record.RunEntity, error) {
@@ -82,8 +82,8 @@ func (in *Intake) RunsFor(
 	return kept, nil
 }
 
-// Chat reads a chat, as [Intake.Seen] shows it, for a client that may reach at least one agent that took part in it. It
-// returns a problem of kind NotFound or Forbidden.
+// Chat reads a chat, as [Intake.Seen] returns it, for a client with access to at least one agent that took part in it.
+// It returns a problem of kind NotFound or Forbidden.
 func (in *Intake) Chat(ctx context.Context, p tenant.Principal, id string) (record.ChatEntity, error) {
 	e, err := in.Store.Chat(ctx, p.Scope(), id)
 	if err != nil {
@@ -100,9 +100,8 @@ func (in *Intake) Chat(ctx context.Context, p tenant.Principal, id string) (reco
 	return e, nil
 }
 
-// Seen returns a chat as a client may see it, and whether the client may see it at all. The title is taken from the
-// first message, so it is removed for clients that may not reach the first agent. The only errors are failures of the
-// store.
+// Seen returns a chat as a client may see it, and whether the client may see it at all. The title comes from the first
+// message, so it is removed for clients without access to the first agent. The only errors are those of the store.
 func (in *Intake) Seen(
 	ctx context.Context, p tenant.Principal, c lifecycle.Chat,
 ) (seen lifecycle.Chat, may bool, err error) {
@@ -130,9 +129,9 @@ func (in *Intake) Seen(
 	return c, may, nil
 }
 
-// mayJoin returns nil when a client may write into a chat, or delete it: it must see the chat, and reach every agent
-// that took part, because the next one is shown their answers. Otherwise it returns a problem of kind Forbidden or
-// NotFound.
+// mayJoin returns nil if a client may write into a chat, or delete it. The client must see the chat and have access to
+// every agent that took part, because the next agent receives their answers. Otherwise it returns a problem of kind
+// Forbidden or NotFound.
 func (in *Intake) mayJoin(ctx context.Context, p tenant.Principal, c lifecycle.Chat) error {
 	if p.Level.Covers(tenant.LevelAdmin) {
 		return nil
@@ -151,7 +150,8 @@ func (in *Intake) mayJoin(ctx context.Context, p tenant.Principal, c lifecycle.C
 	return in.Tenants.MayReach(ctx, p, all...)
 }
 
-// agentsOf are the agents that took part in a chat. Chats from before they were noted have them in their runs.
+// agentsOf returns the agents that took part in a chat. Earlier versions did not store them in the chat; they are then
+// read from its runs.
 func (in *Intake) agentsOf(ctx context.Context, c lifecycle.Chat) ([]string, error) {
 	if len(c.Agents) > 0 || c.LastRun == "" {
 		return c.Agents, nil

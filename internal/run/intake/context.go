@@ -14,7 +14,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Bounds of what a client brings beside a message. A conversation is kept with the run and shown to the model whole.
+// Bounds of the context that a client sends with a message. A conversation is stored with the run, and the model
+// receives all of it.
 const (
 	MaxFunctions = 128
 	MaxBefore    = 1000 // parts of a conversation
@@ -29,8 +30,8 @@ const (
 // isName matches the name of a function, and the id of a call.
 var isName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// checkContext returns a problem of kind Invalid for what a client brought that cannot be shown to a model. Fields are
-// named below context.
+// checkContext returns a problem of kind Invalid for a context that cannot be sent to a model. The names of fields
+// begin with context.
 func checkContext(c record.Context) error {
 	temperature, most := c.Temperature, c.MaxTokens
 	return cmp.Or(
@@ -61,8 +62,8 @@ func checkSchema(field string, raw []byte) error {
 	return nil
 }
 
-// checkFunctions checks the functions by their form. Their schemas are not compiled: that of many takes seconds, and it
-// is the client itself that gets the arguments.
+// checkFunctions checks the form of the functions. It does not compile their schemas: many schemas take seconds, and
+// the client itself receives the arguments.
 func checkFunctions(list []record.Function) error {
 	if len(list) > MaxFunctions {
 		return problem.InvalidField("context.functions", "at most %d may be brought", MaxFunctions)
@@ -98,7 +99,7 @@ func checkFunctions(list []record.Function) error {
 	return nil
 }
 
-// suits returns nil when what a client brings goes with an agent, else a problem of kind Invalid.
+// suits returns nil if the context of a client fits an agent, else a problem of kind Invalid.
 func suits(c *record.Context, of catalog.AgentSpec) error {
 	if own := of.OutputSchema; len(c.OutputSchema) > 0 && len(own) > 0 && string(own) != "null" {
 		return problem.InvalidField("context.output_schema", "cannot be set: the agent has an output_schema of its own")
@@ -106,10 +107,10 @@ func suits(c *record.Context, of catalog.AgentSpec) error {
 	return distinct(c.Functions, of)
 }
 
-// efforts are what a model may be asked for.
+// efforts are the values that a model accepts.
 var efforts = []string{"", "none", "minimal", "low", "medium", "high", "xhigh"}
 
-// checkChoice checks how a client wants the model to be asked; the error is a problem of kind Invalid.
+// checkChoice checks the client's settings of the model call. The error is a problem of kind Invalid.
 func checkChoice(c record.Context) error {
 	names := func(f record.Function) bool { return f.Name == c.Tool }
 	one := c.ToolChoice == record.OneTool
@@ -122,8 +123,8 @@ func checkChoice(c record.Context) error {
 	)
 }
 
-// distinct returns a problem of kind Invalid for a function with the name of a tool of the service which the agent's
-// model has. The names of the tools in its toolkits are looked at when the run begins.
+// distinct returns a problem of kind Invalid for a function with the name of a built-in tool of the agent's model. The
+// names of the tools in its toolkits are checked when the run begins.
 func distinct(list []record.Function, of catalog.AgentSpec) error {
 	for i, f := range list {
 		if of.Offers(f.Name) {
@@ -134,8 +135,8 @@ func distinct(list []record.Function, of catalog.AgentSpec) error {
 	return nil
 }
 
-// checkBefore checks a conversation: each call of a function has one output, which follows it before anybody else
-// speaks, as providers demand.
+// checkBefore checks a conversation. Each call of a function has one output, which follows the call before any other
+// message. Providers require this.
 func checkBefore(list []record.Said) error {
 	if len(list) > MaxBefore {
 		return problem.InvalidField("context.before", "must have at most %d parts", MaxBefore)

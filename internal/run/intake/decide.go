@@ -10,21 +10,21 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Decisions of pauses. Tool calls are for the approvers, which need not be allowed to use the agent. Questions are for
-// those who may post to the chat.
+// Decisions of pauses. Approvers decide tool calls; they need no access to the agent. Users who may post to the chat
+// answer questions.
 
-// waitsFor reports whether a run waits for something of a kind.
+// waitsFor reports whether a run waits for an interrupt of a kind.
 func waitsFor(run record.Run, kind lifecycle.InterruptKind) bool {
 	return slices.ContainsFunc(run.Interrupts, func(i lifecycle.Pending) bool { return i.Kind == kind })
 }
 
-// approvalOf is the request for approvals of a run's last pause.
+// approvalOf is the approval request of a run's last pause.
 func approvalOf(run record.Run, rejects bool) tenant.ApprovalRequest {
 	return tenant.ApprovalRequest{Agent: run.Agent, User: run.User, Began: run.AgentVersion,
 		Version: run.PausedAgentVersion, Rejects: rejects}
 }
 
-// mayDecide returns nil when the principal may decide the pause in this way.
+// mayDecide returns nil if the principal may decide the pause in this way.
 func (in *Intake) mayDecide(
 	ctx context.Context, p tenant.Principal, run record.Run, list []record.Decision,
 ) error {
@@ -49,8 +49,8 @@ func (in *Intake) mayDecide(
 	return err
 }
 
-// approves reports whether the principal may approve, or may at least reject, what a run asks, or asked at its last
-// pause. The only errors are failures of the store.
+// approves reports whether the principal may approve the calls of a run's pause, or of its last pause. If rejects is
+// set, the right to reject is enough. The only errors are those of the store.
 func (in *Intake) approves(ctx context.Context, p tenant.Principal, run record.Run, rejects bool) (bool, error) {
 	if !waitsFor(run, lifecycle.Approval) && run.PausedAgentVersion == 0 {
 		return false, nil
@@ -62,8 +62,8 @@ func (in *Intake) approves(ctx context.Context, p tenant.Principal, run record.R
 	return err == nil, err
 }
 
-// RunToDecide is [Intake.Run], also for an approver of the run's last pause who may not reach its agent: for that one
-// outside is true, and of the run only what [view.ToDecideOf] has may be shown.
+// RunToDecide is [Intake.Run], also for an approver of the run's last pause without access to its agent. For such an
+// approver outside is true, and only the fields of [view.ToDecideOf] may be returned.
 func (in *Intake) RunToDecide(
 	ctx context.Context, p tenant.Principal, id string,
 ) (e record.RunEntity, outside bool, err error) {
@@ -82,16 +82,16 @@ func (in *Intake) RunToDecide(
 	return e, false, refusal
 }
 
-// Waiting is a run that waits, as a principal has to do with it.
+// Waiting is a waiting run for a principal.
 type Waiting struct {
 	Run        record.RunEntity
 	Outside    bool // as with [Intake.RunToDecide]
-	Decides    bool // the principal may decide all that it waits for
-	Interrupts int  // how many of these the principal may see
+	Decides    bool // the principal may decide all its interrupts
+	Interrupts int  // number of interrupts that the principal may see
 }
 
-// Waiting returns those of some waiting runs that a principal may see or decide, in their order. The only errors are
-// failures of the store.
+// Waiting returns the waiting runs that a principal may see or decide, in the order of runs. The only errors are those
+// of the store.
 func (in *Intake) Waiting(
 	ctx context.Context, p tenant.Principal, runs []record.RunEntity,
 ) (list []Waiting, err error) {
@@ -140,8 +140,8 @@ func (in *Intake) Waiting(
 	return list, nil
 }
 
-// joins returns a function that reports whether the principal may post to the chat of one of some runs. Chats of one
-// turn have the run's agent alone, and are not read. The only errors are failures of the store.
+// joins returns a function that reports whether the principal may post to the chat of one of the runs. Chats of one
+// turn have only the run's agent, and are not read. The only errors are those of the store.
 func (in *Intake) joins(
 	ctx context.Context, p tenant.Principal, runs []record.RunEntity,
 ) (func(record.Run) (bool, error), error) {

@@ -14,9 +14,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// checkEdits returns a problem of kind Invalid, with a field for each edit whose arguments the tool does not take: the
-// tool as the run is offered it now. A tool that is gone or has changed is passed over: the run reports that to its
-// model.
+// checkEdits returns a problem of kind Invalid, with a field for each edit whose arguments the tool does not accept. It
+// uses the tool as the run gets it now. It skips a tool that is gone or has changed: the run reports that to its model.
 func (in *Intake) checkEdits(ctx context.Context, run record.Run, list []record.Decision) error {
 	edits := func(d record.Decision) bool { return d.Decision == string(lifecycle.Edit) }
 	if in.Tools == nil || !slices.ContainsFunc(list, edits) {
@@ -58,7 +57,7 @@ func (in *Intake) checkEdits(ctx context.Context, run record.Run, list []record.
 	return nil
 }
 
-// offersOf are the tools that a run is offered now; none where its agent is gone.
+// offersOf are the tools that a run gets now; none if its agent is gone.
 func (in *Intake) offersOf(ctx context.Context, run record.Run) ([]tool.Offer, error) {
 	agent, err := record.Version[catalog.Agent](ctx, in.Store, record.Of(run.Organization), run.Agent, run.AgentVersion)
 	if problem.Is(err, "not_found") {
@@ -81,7 +80,7 @@ func (in *Intake) offersOf(ctx context.Context, run record.Run) ([]tool.Offer, e
 	return offers, nil
 }
 
-// offerOf is the tool that an interrupt is about, if it is still the one that the model asked for.
+// offerOf is the tool of an interrupt, if the tool is still the one that the model requested.
 func offerOf(interrupts []record.Interrupt, id string, offers []tool.Offer) (o tool.Offer, known bool) {
 	at := slices.IndexFunc(interrupts, func(i record.Interrupt) bool { return i.ID == id && i.Tool != nil })
 	if at < 0 {

@@ -11,14 +11,14 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// hold adds the writes by which a run of an agent, or a parked message for it, holds the message's files. Both are in
-// the chat of the message.
+// hold adds the writes by which a run of an agent, or a parked message for it, refers to the message's files. Both are
+// in the chat of the message.
 func (r *request) hold(ctx context.Context, tx *record.Tx, agent, run string) error {
 	of := lifecycle.Whose{Agent: agent, Owner: r.owner}
 	return reference(ctx, tx, r.who.Organization, of, run, r.message.Files)
 }
 
-// reference adds the writes by which a run holds files; of is [record.Run.Whose]. The error is that of [NoFile].
+// reference adds the writes by which a run refers to files; of is [record.Run.Whose]. The error is that of [NoFile].
 func reference(
 	ctx context.Context, tx *record.Tx, organization string, of lifecycle.Whose, run string, files []record.FileRef,
 ) error {
@@ -32,11 +32,11 @@ func reference(
 	return tx.Err()
 }
 
-// errNoFile says that one of the message's files does not exist.
+// errNoFile means that one of the message's files does not exist.
 var errNoFile = errors.New("intake: a file is not there")
 
-// NoFile is the error for a message whose nth file, counted from 0, does not exist: a problem of kind NotFound with the
-// field file_ids[n].
+// NoFile is the error for a message whose file n, counted from 0, does not exist. It is a problem of kind NotFound with
+// the field file_ids[n].
 func NoFile(n int, id string) error {
 	p := problem.Missing("file " + id)
 	p.Fields = []problem.Field{{Location: fmt.Sprintf("file_ids[%d]", n), Message: p.Message}}

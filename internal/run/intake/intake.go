@@ -1,20 +1,22 @@
 // Package intake is the clients' side of runs: it accepts messages, and resumes, cancels and follows up runs.
 //
-// A message is decided in this order: idempotency record, chat in scope, a question that it answers; then, because a
-// new run needs them: agent in scope, busy chat (park or 409), caps (429), accept. A refusal after the first read is
-// given only when the idempotency record, read again, still does not exist: two concurrent retries must not refuse each
-// other as "busy".
+// It decides a message in this order: idempotency record, chat in scope, a question that the message answers. A new run
+// then needs: agent in scope, busy chat (park or 409), caps (429), accept. A refusal after the first read is returned
+// only if a second read finds no idempotency record either. Two concurrent retries must not refuse each other as
+// "busy".
 //
-// intake.go turns messages into runs; runs.go has what clients do to existing runs, push.go where their webhooks go;
-// access.go says who may reach them; limits.go and context.go bound what clients may say; files.go holds their files.
+// intake.go turns messages into runs; runs.go has the operations on existing runs, push.go the addresses of their
+// webhooks. access.go decides access; limits.go and context.go bound the input of clients; files.go refers to their
+// files.
 //
-// It must not know HTTP, models or leases. It imports transition, record, lifecycle, tenant, view, problem, schema,
-// strictjson and host.
+// The package must not know HTTP, models or leases. It imports transition, record, lifecycle, tenant, view, problem,
+// schema, strictjson and host.
 //
-// Errors are problems (see package problem). Besides those that a function's comment names, every function returns a
-// problem of kind Unavailable when the store cannot be reached or the run or chat changed on every try, the context's
-// error when it ends between two tries, and an error that is no problem when it is not known whether the write was
-// done.
+// Errors are problems (see package problem). Every function also returns these errors, which its comment does not name:
+//
+//   - a problem of kind Unavailable if the store fails, or if the run or chat changed on every attempt
+//   - the context's error if it ends between two attempts
+//   - an error that is not a problem if the result of the write is not known
 package intake
 
 import (
@@ -43,11 +45,11 @@ type Intake struct {
 	Store    *record.Store
 	Tenants  *tenant.Tenants
 	Host     host.Host
-	// PausedRuns is how many runs of a user, and of an organization, may wait for a human while new ones are accepted;
-	// 0: there is no limit.
+	// PausedRuns is the number of paused runs of a user, and of an organization, up to which new ones are accepted; 0:
+	// there is no limit.
 	PausedRuns int
-	// Tools lists the tools of toolkits as an agent's runs are offered them now; it calls none. Edits of calls are held
-	// against them. nil: the run itself finds what does not fit.
+	// Tools lists the tools of toolkits as an agent's runs get them now; it calls none. Edits of calls are checked
+	// against them. nil: only the run itself checks the arguments.
 	Tools func(ctx context.Context, organization string, toolkits []string) ([]tool.Offer, error)
 }
 
@@ -62,46 +64,46 @@ type Message struct {
 	Metadata    map[string]string
 	CallbackURL string
 	Push        *record.Push // instead of CallbackURL; not of a message that may be parked
-	PushOf      string       // the run whose push Push replaces where the message answers its question; empty: none
+	PushOf      string       // the run whose push Push replaces if the message answers its question; empty: none
 	Key         string       // idempotency key
-	Digest      string       // of the request that brings it, by [Digest]; empty: requests are not compared
-	Request     string       // id of the request that brings it, whose last digits the run's id has; empty: none
+	Digest      string       // of its request, by [Digest]; empty: requests are not compared
+	Request     string       // id of its request; the run's id ends with its last digits; empty: none
 	Enqueue     bool         // park it when the chat is busy
 	FollowsUp   bool         // it is for after the chat's run, and never answers its question
-	// Context is what the client brings beside it. A message that answers a question brings nothing.
+	// Context is the client's context of the message. For a message that answers a question it is not used.
 	Context *record.Context
 	Watched bool // a reader streams the run from its start
-	// Wrong is what the endpoint found wrong in the fields for a new run, nil for nothing. It does not matter when the
-	// message answers a question.
+	// Wrong is the endpoint's error about the fields for a new run, or nil. It is ignored if the message answers a
+	// question.
 	Wrong error
-	// Answers says why the message may not answer the question of a run; nil: it may answer any.
+	// Answers returns the reason why the message may not answer the question of a run. nil: it may answer any question.
 	Answers func(context.Context, record.Run) error
 }
 
 // Posted is the outcome of a message.
 type Posted struct {
-	Run      record.Run   // the run that was started, answered, or that the message waits on
-	Version  int64        // of the run as it is stored, where it was started; else 0
+	Run      record.Run   // the run that was started or answered, or for which the message waits
+	Version  int64        // stored version of the run if it was started; else 0
 	Parked   *view.Parked // the parked message
 	Replayed bool         // an earlier request with the same key had done it
 	Mismatch bool         // that request had another digest
 	Pause    int          // the pause of the run that the message answered; 0: none
 }
 
-// tries bounds how often a message is decided again because of a conflict.
+// tries bounds the decisions about a message after conflicts.
 const tries = 32
 
-// Post decides a message: it starts a run, is parked on the active run of its chat, or answers that run's question. A
-// message whose idempotency key was used before by the same user gets the outcome of the first request, as it is now,
-// with Replayed set.
+// Post decides a message: it starts a run, is parked on the active run of its chat, or answers that run's question. If
+// the same user has used the idempotency key before, Post returns the outcome of the first request as it is now, with
+// Replayed set.
 //
 // It returns problems of these kinds:
 //
-//   - Invalid, with the field: the message is malformed, Message.Wrong, a bad agent_version; and what Message.Answers
-//     returns
+//   - Invalid, with the field: the message is malformed, Message.Wrong, a bad agent_version; and the error of
+//     Message.Answers
 //   - NotFound (not_found): the agent, a deleted chat, or a file, whose field is file_ids[n]
-//   - Forbidden (outside_organization, insufficient_permission): the agent, or an agent that took part in the chat, is
-//     out of the principal's reach
+//   - Forbidden (outside_organization, insufficient_permission): the principal has no access to the agent, or to an
+//     agent that took part in the chat
 //   - Conflict: chat_busy with active_run_id, or parked_queue_full with active_run_id when Enqueue is set
 //   - Limited, with RetryAfter: user_concurrency_cap and organization_concurrency_cap with limit and active,
 //     paused_runs_limit with limit, scope, max and used, budget_exhausted with the budget
@@ -110,15 +112,14 @@ func (in *Intake) Post(ctx context.Context, p tenant.Principal, m Message) (Post
 	if err := m.check(""); err != nil {
 		return Posted{}, err
 	}
-	m.Wrong = cmp.Or(m.Wrong, m.checkNew()) // once, not at each try
+	m.Wrong = cmp.Or(m.Wrong, m.checkNew()) // once, not at each attempt
 	r := &request{Intake: in, who: p, message: m, runID: host.After(in.Host.NewID(), m.Request),
 		chatID: in.Host.NewID(), record: recordOf(p, m.Key)}
 	return r.until(ctx, "the chat kept changing", r.decide)
 }
 
-// Replay returns the outcome of an earlier request with the same key, as it is now; found is false when there was none.
-// It is for who decides something about a message before [Intake.Post] does. digest is as in [Message]. Its errors are
-// those of Post.
+// Replay returns the outcome of an earlier request with the same key, as it is now; found is false if there was none.
+// It is for callers that must decide before [Intake.Post]. digest is as in [Message]. Its errors are those of Post.
 func (in *Intake) Replay(
 	ctx context.Context, p tenant.Principal, key, digest string,
 ) (posted Posted, found bool, err error) {
@@ -132,7 +133,7 @@ func (in *Intake) Replay(
 	return r.replay(ctx)
 }
 
-// Digest is a digest of what a request asks for. Equal values, as JSON, have equal digests, however it was written.
+// Digest is a digest of a request. Requests that are equal as JSON have equal digests, in any spelling.
 func Digest(request any) string {
 	raw, err := strictjson.Canonical(request)
 	if err != nil {
@@ -142,7 +143,7 @@ func Digest(request any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// recordOf is the name of the idempotency record of a key; empty without one.
+// recordOf is the name of the idempotency record of a key; empty without a key.
 func recordOf(p tenant.Principal, key string) string {
 	if key == "" {
 		return ""
@@ -150,11 +151,11 @@ func recordOf(p tenant.Principal, key string) string {
 	return record.IdempotencyName(p.Organization, p.User, key)
 }
 
-// errAgain says that what a decision was based on has changed.
+// errAgain means that the data of a decision has changed.
 var errAgain = errors.New("intake: decide about the message again")
 
-// untilDone decides again as long as what a decision was based on has changed. After too many tries it returns a
-// problem of kind Unavailable that wraps why.
+// untilDone decides again while the data of the decision changes. After too many attempts it returns a problem of kind
+// Unavailable that wraps why.
 func (in *Intake) untilDone(ctx context.Context, why string, decide func() error) error {
 	for try := range tries {
 		err := decide()
@@ -168,7 +169,7 @@ func (in *Intake) untilDone(ctx context.Context, why string, decide func() error
 	return problem.Retry(errors.New(why))
 }
 
-// until is untilDone for what a message becomes.
+// until is untilDone for a message.
 func (r *request) until(
 	ctx context.Context, why string, decide func(context.Context) (Posted, error),
 ) (posted Posted, err error) {
@@ -184,13 +185,13 @@ type request struct {
 
 	who     tenant.Principal
 	message Message
-	runID   string             // of the run that the message becomes, at once or after parking
-	chatID  string             // of the chat that is created when the message names none
+	runID   string             // of the run that the message becomes, immediately or after parking
+	chatID  string             // of the chat that is created if the message names none
 	record  string             // name of the idempotency record; empty without a key
 	stale   record.Idempotency // a record whose run has been deleted since
 	owner   string             // of the chat
 	agent   catalog.Agent
-	budgets []lifecycle.Budget // that the run's tokens count against
+	budgets []lifecycle.Budget // budgets that include the run's tokens
 }
 
 func (r *request) decide(ctx context.Context) (Posted, error) {
@@ -214,13 +215,13 @@ func (r *request) decide(ctx context.Context) (Posted, error) {
 	return r.accept(ctx, chat)
 }
 
-// startable returns nil when the message may become a run, at once or later. A message that answers a question becomes
-// none, so neither its agent nor the fields for a new run matter.
+// startable returns nil if the message may become a run, immediately or later. A message that answers a question
+// becomes none, so its agent and the fields for a new run do not matter.
 func (r *request) startable(ctx context.Context) (err error) {
 	if err = r.message.Wrong; err == nil {
 		r.agent, err = r.Tenants.Runnable(ctx, r.who, r.message.AgentID, r.message.Version)
 	}
-	if err == nil && r.owner != r.who.User { // nobody starts a run that they would not see
+	if err == nil && r.owner != r.who.User { // no user starts a run without access to it
 		err = r.Tenants.MayReach(ctx, r.who, lifecycle.Whose{Agent: r.agent.ID, Owner: r.owner})
 	}
 	if err == nil && r.message.Context != nil {
@@ -229,8 +230,8 @@ func (r *request) startable(ctx context.Context) (err error) {
 	return err
 }
 
-// goesWith returns nil when what a client brings goes with an agent and its tools, else a problem of kind Invalid, or
-// the error of who counts these.
+// goesWith returns nil if a client's context fits an agent and its tools. Otherwise it returns a problem of kind
+// Invalid, or the error of counting the tools.
 func (in *Intake) goesWith(ctx context.Context, c *record.Context, a catalog.Agent) error {
 	err := suits(c, a.Spec)
 	if err == nil && len(c.Functions) > 0 {
@@ -239,7 +240,7 @@ func (in *Intake) goesWith(ctx context.Context, c *record.Context, a catalog.Age
 	return err
 }
 
-// refused returns the refusal, unless a request with the same key has succeeded meanwhile.
+// refused returns the refusal, unless a concurrent request with the same key has succeeded.
 func (r *request) refused(ctx context.Context, refusal error) (Posted, error) {
 	if posted, found, err := r.replay(ctx); found || err != nil {
 		return posted, err
@@ -252,7 +253,7 @@ func (r *request) replay(ctx context.Context) (Posted, bool, error) {
 	if r.record == "" {
 		return Posted{}, false, nil
 	}
-	r.stale = record.Idempotency{} // of an earlier try
+	r.stale = record.Idempotency{} // of an earlier attempt
 	known, found, err := r.Store.Idempotency(ctx, r.record)
 	if err != nil || !found {
 		return Posted{}, false, err
@@ -308,8 +309,8 @@ func (in *Intake) replayParked(ctx context.Context, scope record.Scope, id strin
 	return Posted{Run: run, Parked: &v, Replayed: true}, nil
 }
 
-// waitsOn finds the run that a message waits on, the active one of its chat, and the message's place there, from 1. It
-// returns a problem of kind NotFound when the message does not wait.
+// waitsOn finds the active run of a chat for which a message waits, and the message's position there, from 1. It
+// returns a problem of kind NotFound if the message does not wait.
 func (in *Intake) waitsOn(ctx context.Context, scope record.Scope, p record.Parked) (record.Run, int, error) {
 	for range tries {
 		chat, found, err := in.Store.ChatOf(ctx, p.Spec)
@@ -389,7 +390,7 @@ func (r *request) spec(chat lifecycle.Chat) lifecycle.RunSpec {
 	}
 }
 
-// callback is where the run's webhooks go, empty where they go to its push.
+// callback is the URL for the run's webhooks; empty if they go to its push.
 func (r *request) callback() string {
 	if r.message.Push != nil {
 		return ""
@@ -450,9 +451,8 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 	return Posted{Run: run.Value, Version: run.Version()}, err
 }
 
-// spend checks the budgets that hold for the message and counts its run in them; it notes those that the run's tokens
-// will count against. It returns a problem of kind Limited (budget_exhausted), with RetryAfter to the end of the
-// period.
+// spend checks the budgets that apply to the message and counts its run in them. It notes the budgets that will count
+// the run's tokens. It returns a problem of kind Limited (budget_exhausted), with RetryAfter to the end of the period.
 func (r *request) spend(ctx context.Context, tx *record.Tx) error {
 	limits, err := r.Tenants.Limits(ctx, r.who, r.agent)
 	if err != nil {
@@ -479,12 +479,12 @@ func (r *request) spend(ctx context.Context, tx *record.Tx) error {
 	return nil
 }
 
-// retryAtPaused is the Retry-After where too many runs are paused: people decide them.
+// retryAtPaused is the Retry-After if too many runs are paused: people decide them.
 const retryAtPaused = time.Minute
 
-// mayPause refuses a new run while too many wait for a human. A running run may always pause, so there may be as many
-// more as are at work. An organization at its limit refuses only users who have a part in it, so that one user cannot
-// stop all others. It returns a problem of kind Limited (paused_runs_limit).
+// mayPause refuses a new run while too many runs wait for a person. A running run may always pause, so the number can
+// exceed the limit by the number of running runs. An organization at its limit refuses only users with a share of its
+// paused runs, so that one user cannot stop all others. It returns a problem of kind Limited (paused_runs_limit).
 func (r *request) mayPause(ctx context.Context, user, organization record.Admission) error {
 	if r.PausedRuns == 0 {
 		return nil
@@ -513,7 +513,7 @@ func (r *request) mayPause(ctx context.Context, user, organization record.Admiss
 	return nil
 }
 
-// retryAtCap is the Retry-After of a client at its cap: when a run will end is not known.
+// retryAtCap is the Retry-After of a client at its cap: the end of a run is not known.
 const retryAtCap = time.Second
 
 func capped(code, whose string, d record.Admission) error {
@@ -553,7 +553,7 @@ func (r *request) busy(ctx context.Context, chat lifecycle.Chat) (Posted, error)
 		With("active_run_id", chat.ActiveRun))
 }
 
-// answer gives the message as answer to the run that asked.
+// answer stores the message as the answer to the run's question.
 func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error) {
 	after, err := r.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
 		if !run.Answerable() {
@@ -597,8 +597,8 @@ func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error
 	return Posted{Run: after.Value, Pause: after.Value.Pause}, err
 }
 
-// idempotency adds the write of the idempotency record, if the request has a key; [errAgain] when the record exists by
-// now.
+// idempotency adds the write of the idempotency record, if the request has a key. It returns [errAgain] if the record
+// exists by now.
 func (r *request) idempotency(ctx context.Context, tx *record.Tx, i record.Idempotency) error {
 	if r.record == "" {
 		return nil
@@ -621,7 +621,7 @@ func (r *request) park(ctx context.Context, e record.RunEntity) (Posted, error) 
 	input := r.input()
 	after, err := r.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
 		if run.Answerable() && !r.message.FollowsUp {
-			return transition.Change{}, errAgain // the run has begun to ask: the message is the answer
+			return transition.Change{}, errAgain // the run now has a question: the message is the answer
 		}
 		if err := r.spend(ctx, tx); err != nil {
 			return transition.Change{}, err
@@ -661,9 +661,9 @@ func parkedFull(run string) error {
 // Followup parks a message on an active run that the client names; it never answers a question. The new run has the
 // run's agent in the run's version. Idempotency keys work as with [Intake.Post].
 //
-// It returns problems of these kinds: Invalid (body.message, body.idempotency_key); NotFound or Forbidden, as
-// [Intake.Run]; Forbidden for a chat with agents out of reach; Conflict, run_not_active with run_status or
-// parked_queue_full; Limited, budget_exhausted.
+// It returns problems of kind Invalid (body.message, body.idempotency_key); NotFound or Forbidden, as [Intake.Run];
+// Forbidden for a chat with agents out of reach; Conflict (run_not_active with run_status, or parked_queue_full); and
+// Limited (budget_exhausted).
 func (in *Intake) Followup(ctx context.Context, p tenant.Principal, run, text, key string) (Posted, error) {
 	r := &request{
 		Intake: in, who: p, message: Message{

@@ -14,23 +14,24 @@ import (
 	"agentplatform/internal/platform/strictjson"
 )
 
-// Bounds of what clients say, whichever endpoint it comes through: endpoints parse, this file decides.
+// Bounds of clients' input, for all endpoints: endpoints parse, this file decides.
 const (
-	MaxMessage = 256 << 10 // bytes of a message, or of what is said with a decision
+	MaxMessage = 256 << 10 // bytes of a message, or of a text in a decision
 	MaxFiles   = 10
 	MaxKey     = 255 // characters of an idempotency key
 
 	maxChatID = 128
 	maxTitle  = 200 // characters, as below
 	maxReason = 1000
-	maxName   = 200 // of who decided
+	maxName   = 200 // of the person who decided
 )
 
-// Check returns what [Intake.Post] would find wrong in the message by itself: a problem of kind Invalid. It is for who
-// does something else first.
+// Check returns the error that [Intake.Post] would return for the message itself: a problem of kind Invalid. It is for
+// callers that must act before Post.
 func (m Message) Check() error { return cmp.Or(m.check(""), m.checkNew()) }
 
-// check returns a problem of kind Invalid for a malformed message. Fields are named as in POST /chat, after a prefix.
+// check returns a problem of kind Invalid for a malformed message. The names of fields are those of POST /chat, after a
+// prefix.
 func (m Message) check(prefix string) error {
 	if m.Text == "" && len(m.Files) == 0 && (m.Context == nil || len(m.Context.Before) == 0) {
 		return problem.InvalidField(prefix+"message", "is required unless a file is sent")
@@ -68,8 +69,8 @@ func (m Message) checkNew() error {
 	return err
 }
 
-// Decode reads a part of a client's JSON that stands at a place in the request. The error is a problem of kind Invalid
-// that names the place of the fault.
+// Decode decodes a part of a client's JSON, at this path in the request. The error is a problem of kind Invalid with
+// the path of the fault.
 func Decode(at string, raw json.RawMessage, into any) error {
 	err := strictjson.Unmarshal(raw, into)
 	if err == nil {
@@ -100,7 +101,7 @@ func checkLength(field, text string, most int) error {
 }
 
 // ValidChatID reports whether id has the form of a chat id: 1 to 128 characters of A-Z a-z 0-9 . _ : -, not dots alone.
-// No client can write these in a path.
+// No client can write dots alone in a path.
 func ValidChatID(id string) bool { return isChatID.MatchString(id) && strings.Trim(id, ".") != "" }
 
 var isChatID = regexp.MustCompile(fmt.Sprintf(`^[A-Za-z0-9._:-]{1,%d}$`, maxChatID))

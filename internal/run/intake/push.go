@@ -9,8 +9,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Push reads the push of a run; found is false when there is none. It returns a problem of kind NotFound or Forbidden,
-// as [Intake.Run].
+// Push reads the push of a run; found is false if there is none. It returns a problem of kind NotFound or Forbidden, as
+// [Intake.Run].
 func (in *Intake) Push(ctx context.Context, p tenant.Principal, id string) (push record.Push, found bool, err error) {
 	if _, err := in.Run(ctx, p, id); err != nil {
 		return record.Push{}, false, err
@@ -19,12 +19,12 @@ func (in *Intake) Push(ctx context.Context, p tenant.Principal, id string) (push
 	return e.Value, found, err
 }
 
-// SetPush has the webhooks of a run go to a push, instead of the push with the same id that the run may have. It writes
-// the run, too: a transition that is decided meanwhile is decided again, so that the commit says which webhooks are
-// sent.
+// SetPush sends the webhooks of a run to a push. It replaces the run's push with the same id, if there is one. It also
+// writes the run. A concurrent transition is then decided again, so that the order of the commits decides which
+// webhooks are sent.
 //
-// It returns a problem of kind NotFound or Forbidden, as [Intake.Run], and of kind Conflict: the run has ended, has a
-// push with another id, or its webhooks go to a callback URL. A run has one address.
+// It returns a problem of kind NotFound or Forbidden, as [Intake.Run]. It returns one of kind Conflict if the run has
+// ended, has a push with another id, or sends its webhooks to a callback URL. A run has one address.
 func (in *Intake) SetPush(ctx context.Context, p tenant.Principal, id string, push record.Push) error {
 	return in.changePush(ctx, p, id, func(e *record.RunEntity, old record.PushEntity, found bool, tx *record.Tx) error {
 		switch {
@@ -43,8 +43,8 @@ func (in *Intake) SetPush(ctx context.Context, p tenant.Principal, id string, pu
 	})
 }
 
-// replacePush adds to the commit of an answer that the run's webhooks go to a push from then on, whatever the id of the
-// push is that it may have; nil: nothing changes. Its caller sets the change's Callback.
+// replacePush adds a push to the commit of an answer. The run's webhooks go there from then on, also if the run has a
+// push with another id. nil: nothing changes. The caller sets the change's Callback.
 func (in *Intake) replacePush(ctx context.Context, run record.Run, push *record.Push, tx *record.Tx) error {
 	if push == nil {
 		return nil
@@ -66,8 +66,8 @@ func errCalled() error {
 		"the run's webhooks go to the callback_url that it began with, or its agent's: a run has one address")
 }
 
-// DeletePush deletes the push of a run, also of one that has ended: what has not been sent is not sent. It is
-// idempotent, and leaves a push with another id alone. It returns a problem of kind NotFound or Forbidden, as
+// DeletePush deletes the push of a run, also of a run that has ended. Webhooks that are not sent yet are not sent. It
+// is idempotent, and does not delete a push with another id. It returns a problem of kind NotFound or Forbidden, as
 // [Intake.Run].
 func (in *Intake) DeletePush(ctx context.Context, p tenant.Principal, id, push string) error {
 	return in.changePush(ctx, p, id, func(e *record.RunEntity, old record.PushEntity, found bool, tx *record.Tx) error {
@@ -80,10 +80,10 @@ func (in *Intake) DeletePush(ctx context.Context, p tenant.Principal, id, push s
 	})
 }
 
-// errNoChange says that there is nothing to write.
+// errNoChange means that there is nothing to write.
 var errNoChange = errors.New("intake: nothing changes")
 
-// changePush writes a run together with what decide does to its push; after a conflict it decides again.
+// changePush commits a run together with the change of its push that decide makes. After a conflict it decides again.
 func (in *Intake) changePush(
 	ctx context.Context, p tenant.Principal, id string,
 	decide func(e *record.RunEntity, old record.PushEntity, found bool, tx *record.Tx) error,

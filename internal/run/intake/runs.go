@@ -15,10 +15,10 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// EditLimits bounds the arguments of one call, also those that a human gives it.
+// EditLimits bounds the arguments of one call, also those that a person sets.
 var EditLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
 
-// checkDecision checks a decision by itself: an unknown verb must not pass for an approval. It normalizes the arguments
+// checkDecision checks a decision by itself: an unknown verb must not count as an approval. It normalizes the arguments
 // of an edit. The error is a problem of kind Invalid with the field below body.decisions[i].
 func checkDecision(i int, d *record.Decision) (err error) {
 	at := fmt.Sprintf("body.decisions[%d]", i)
@@ -41,8 +41,8 @@ func checkDecision(i int, d *record.Decision) (err error) {
 	return checkText(at+".message", d.Message)
 }
 
-// checkDecisions checks each decision by itself, and that together they have no more files than a message. It returns
-// them with normalized arguments, and their files.
+// checkDecisions checks each decision by itself. It also checks that all decisions together have no more files than a
+// message may have. It returns the decisions with normalized arguments, and their files.
 func checkDecisions(list []record.Decision) (all []record.Decision, files []record.FileRef, err error) {
 	all = slices.Clone(list)
 	for i := range all {
@@ -57,15 +57,20 @@ func checkDecisions(list []record.Decision) (all []record.Decision, files []reco
 	return all, files, nil
 }
 
-// Resume decides the pause of a run. list must name each pending interrupt once; by names the human for the audit log,
-// empty for the principal's user. The run's webhooks go to push from then on, whatever push it has, and it goes on with
-// changed in place of what its client gave it; nil: nothing changes. It returns the run as it is after the transition.
+// Resume decides the pause of a run. list must name each pending interrupt once. by is the person's name for the audit
+// log; if empty, it is the principal's user. If push is not nil, it replaces any push of the run and gets the run's
+// webhooks from then on. If changed is not nil, it replaces the context of the run's client. Resume returns the run
+// after the transition.
 //
-// It returns problems of these kinds: Invalid with the field, also for a verb that does not fit the interrupt, and for
-// edited arguments (body.decisions[i].arguments) that the tool does not take; NotFound or Forbidden, as
-// [Intake.RunToDecide]; NotFound with the field file_ids[n] for a file that does not exist; Forbidden when others
-// decide; Conflict, interrupts_mismatch with pending_interrupt_ids, or not_awaiting_input with run_status and, where
-// there is one, last_decision; Conflict, too, for a push of a run whose webhooks go to a callback URL.
+// It returns problems of these kinds:
+//
+//   - Invalid with the field, also for a verb that does not fit the interrupt, and for edited arguments
+//     (body.decisions[i].arguments) that the tool does not accept;
+//   - NotFound or Forbidden, as [Intake.RunToDecide]; Forbidden if only others may decide;
+//   - NotFound with the field file_ids[n] for a file that does not exist;
+//   - Conflict: interrupts_mismatch with pending_interrupt_ids, or not_awaiting_input with run_status and, if there
+//     is one, last_decision;
+//   - Conflict for a push of a run whose webhooks go to a callback URL.
 func (in *Intake) Resume(
 	ctx context.Context, p tenant.Principal, id, by string, list []record.Decision, push *record.Push,
 	changed *record.Context,
@@ -127,7 +132,7 @@ func (in *Intake) Resume(
 	return after, err
 }
 
-// mayChange returns nil when a run may go on with what its client gives it now, else a problem of kind Invalid.
+// mayChange returns nil if a run may continue with a new context of its client, else a problem of kind Invalid.
 func (in *Intake) mayChange(ctx context.Context, p tenant.Principal, r record.Run, c *record.Context) error {
 	if err := checkContext(*c); err != nil {
 		return err
@@ -167,8 +172,8 @@ func (in *Intake) resumeRefused(ctx context.Context, r record.Run, refusal *life
 	}
 }
 
-// Cancel cancels a run and returns it as it then is. It is idempotent: a run that has ended is returned unchanged. It
-// returns a problem of kind Invalid (body.reason), and of kind NotFound or Forbidden, as [Intake.Run].
+// Cancel cancels a run and returns it. It is idempotent: a run that has ended is returned unchanged. It returns a
+// problem of kind Invalid (body.reason), and of kind NotFound or Forbidden, as [Intake.Run].
 func (in *Intake) Cancel(ctx context.Context, who tenant.Principal, id, reason string) (record.RunEntity, error) {
 	if err := checkLength("body.reason", reason, maxReason); err != nil {
 		return record.RunEntity{}, err
@@ -188,8 +193,8 @@ func (in *Intake) Cancel(ctx context.Context, who tenant.Principal, id, reason s
 	return after, err
 }
 
-// Withdraw deletes a parked message. run is any run of its chat. It returns a problem of kind NotFound when run or
-// message does not exist, of kind Forbidden, and of kind Conflict (already_started) with run_id when the message has
+// Withdraw deletes a parked message. run is any run of its chat. It returns a problem of kind NotFound if run or
+// message does not exist, of kind Forbidden, and of kind Conflict (already_started) with run_id if the message has
 // become a run.
 func (in *Intake) Withdraw(ctx context.Context, who tenant.Principal, run, parked string) error {
 	scope := who.Scope()
@@ -234,9 +239,9 @@ func (in *Intake) notWaiting(ctx context.Context, scope record.Scope, parked str
 		"the message has started as run %s", parked).With("run_id", parked)
 }
 
-// DeleteChat ends the chat's active run without a webhook, drops its parked messages, and stores a job, whose id is
-// returned, that deletes the rest in the background. The principal must reach all agents of the chat and of the parked
-// messages. It returns a problem of kind NotFound or Forbidden.
+// DeleteChat ends the chat's active run without a webhook, and drops its parked messages. It stores a job that deletes
+// the rest in the background, and returns its id. The principal must have access to all agents of the chat and of the
+// parked messages. It returns a problem of kind NotFound or Forbidden.
 func (in *Intake) DeleteChat(ctx context.Context, who tenant.Principal, id string) (job string, err error) {
 	err = in.untilDone(ctx, "the chat kept changing", func() error {
 		chat, err := in.Store.Chat(ctx, who.Scope(), id)
@@ -270,7 +275,7 @@ func (in *Intake) deleteChat(ctx context.Context, who tenant.Principal, chat rec
 	if err != nil {
 		return "", err
 	}
-	for _, id := range e.Value.Parked { // the write below is refused when others are parked meanwhile
+	for _, id := range e.Value.Parked { // the write below is refused if more are parked at the same time
 		p, err := in.Store.StillParked(ctx, id)
 		if err == nil {
 			err = in.Tenants.MayReach(ctx, who, c.Whose(p.Spec.Agent))

@@ -7,14 +7,14 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// file deletes a file that no run holds: the last run that held it has been deleted, or it was never used.
+// file deletes a file that no run refers to. The last run with the file was deleted, or no run ever used it.
 func (r *Remover) file(ctx context.Context, id string) error {
 	now := r.Host.Now()
 	return r.Store.RemoveFile(ctx, id,
 		func(f record.File) bool { return f.Holds > 0 || f.CreatedAt.Add(record.UnusedLife).After(now) })
 }
 
-// filesOf deletes a page of an organization's files except those that are wanted.
+// filesOf deletes a page of an organization's files, except those for which wanted returns true.
 func (r *Remover) filesOf(
 	ctx context.Context, scope record.Scope, after string, wanted func(record.File) bool,
 ) (next string, err error) {
@@ -28,7 +28,7 @@ func (r *Remover) filesOf(
 }
 
 // body deletes the blobs of a message that did not become a run, or of a run that no longer exists. The cursor is
-// written before anything is deleted: a message that is still being accepted cannot become a run after that write.
+// written before the first deletion: after that write, a message that is still being accepted cannot become a run.
 func (r *Remover) body(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	there, err := r.Store.HasBody(ctx, j.Subject)
 	if err != nil || there {

@@ -8,15 +8,15 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// How long a job waits at most until it looks again whether its run has ended: one that is active for less than an hour
-// may end at any moment, and one that waits for a human may do so for days.
+// The longest waits of a job until it looks again whether its run has ended. A run that is active for less than an hour
+// may end at any moment; one that waits for a person may wait for days.
 const (
 	maxForget     = 3 * time.Minute
 	maxForgetLong = 15 * time.Minute
 )
 
-// forget deletes the chat of a run that has ended, a while after, with the run. Where the chat has other runs by now,
-// it deletes the run alone, and keeps its link between them.
+// forget deletes the chat of an ended run together with the run, [record.ForgetAfter] after its end. If the chat has
+// other runs by now, it deletes only the run, and keeps its link between them.
 func (r *Remover) forget(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	e, err := r.Store.Run(ctx, record.System(), j.Subject)
 	if problem.Is(err, "not_found") {

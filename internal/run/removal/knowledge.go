@@ -12,16 +12,16 @@ import (
 	"agentplatform/internal/text/index"
 )
 
-// What is removed of knowledge cannot be found any more. An ingester that stalled may write after it, so blobs and
-// index are cleared once more after [record.LateWrites]; late, before a cursor, says that this is the last time.
+// Search finds removed knowledge no longer. But an ingester that stalled may write after the removal, so blobs and
+// index are cleared once more after [record.LateWrites]. The prefix late of a cursor marks this last time.
 const late = "late:"
 
-// waitsForLateWrites says whether a job has been done but for what may be written late.
+// waitsForLateWrites reports whether a job is done except for late writes.
 func waitsForLateWrites(j record.Job) bool {
 	return j.Kind == record.RemoveBody || strings.HasPrefix(j.Cursor, late)
 }
 
-// again is the wait of a job that was done for the first time, or done.
+// again returns the wait of a job: [record.LateWrites] after its first time, done after its second.
 func again(j *record.Job) time.Duration {
 	if strings.HasPrefix(j.Cursor, late) {
 		return done
@@ -30,7 +30,7 @@ func again(j *record.Job) time.Duration {
 	return record.LateWrites
 }
 
-// blob deletes a value of the blob store, or a place with its values.
+// blob deletes a value of the blob store, or a prefix with its values.
 func (r *Remover) blob(ctx context.Context, j *record.Job) (time.Duration, error) {
 	if err := r.Store.EraseBlob(ctx, j.Organization, j.Subject); err != nil {
 		return 0, err
@@ -41,7 +41,7 @@ func (r *Remover) blob(ctx context.Context, j *record.Job) (time.Duration, error
 	return again(j), nil
 }
 
-// document clears what was made of a deleted document.
+// document clears the data of a deleted document.
 func (r *Remover) document(ctx context.Context, j *record.Job) (time.Duration, error) {
 	if err := r.unindex(ctx, j); err != nil {
 		return 0, err
@@ -52,7 +52,7 @@ func (r *Remover) document(ctx context.Context, j *record.Job) (time.Duration, e
 	return again(j), nil
 }
 
-// build takes a build of a document out of the index.
+// build removes a build of a document from the index.
 func (r *Remover) build(ctx context.Context, j *record.Job) (time.Duration, error) {
 	if err := r.unindex(ctx, j); err != nil {
 		return 0, err
@@ -60,7 +60,7 @@ func (r *Remover) build(ctx context.Context, j *record.Job) (time.Duration, erro
 	return again(j), nil
 }
 
-// unindex takes the builds out of the index that the cursor names.
+// unindex removes the builds of the cursor from the index.
 func (r *Remover) unindex(ctx context.Context, j *record.Job) error {
 	for _, place := range strings.Fields(strings.TrimPrefix(j.Cursor, late)) {
 		collection, number, ok := catalog.ParseIndexed(place)
@@ -75,8 +75,8 @@ func (r *Remover) unindex(ctx context.Context, j *record.Job) error {
 	return nil
 }
 
-// base deletes the documents of a deleted knowledge base, and the base's part of the index. The cursor of its last time
-// names the collections, with commas.
+// base deletes the documents of a deleted knowledge base, and its part of the index. The cursor of its last time has
+// the names of the collections, with commas.
 func (r *Remover) base(ctx context.Context, j *record.Job) (time.Duration, error) {
 	if strings.HasPrefix(j.Cursor, late) {
 		return done, r.dropCollections(ctx, strings.Split(strings.TrimPrefix(j.Cursor, late), ","))
@@ -112,8 +112,8 @@ func (r *Remover) dropCollections(ctx context.Context, names []string) error {
 	return nil
 }
 
-// dropDocuments deletes a page of the documents of a base, and returns where the next begins. The index has them until
-// their collection is dropped.
+// dropDocuments deletes a page of the documents of a base, and returns the start of the next page. The index has them
+// until their collection is dropped.
 func (r *Remover) dropDocuments(ctx context.Context, base, after string) (next string, err error) {
 	page, err := record.ResourcesWithin[catalog.Document](ctx, r.Store, record.System(), base, after, pageSize)
 	return walk(page, err, func(e record.Entity[catalog.Document]) error {
@@ -134,7 +134,7 @@ func (r *Remover) dropDocuments(ctx context.Context, base, after string) (next s
 	})
 }
 
-// uncount has a document that is about to go count no more as one in ingestion.
+// uncount ends the count of a document among those in ingestion, before the document is deleted.
 func (r *Remover) uncount(ctx context.Context, seen catalog.Document) error {
 	if seen.InIngestion() == nil {
 		return nil
@@ -154,7 +154,7 @@ func (r *Remover) uncount(ctx context.Context, seen catalog.Document) error {
 	return err
 }
 
-// clearLate stores the job that clears a document's blobs once more, where an ingester may be at work on it.
+// clearLate stores the job that clears a document's blobs once more, if an ingester may still work on it.
 func (r *Remover) clearLate(ctx context.Context, d catalog.Document) error {
 	now := r.Host.Now()
 	if !d.Ingestion.Active() && now.Sub(d.Ingestion.Asked) > 2*record.LateWrites {
@@ -168,7 +168,7 @@ func (r *Remover) clearLate(ctx context.Context, d catalog.Document) error {
 	return tx.Commit(ctx)
 }
 
-// dropBases deletes an organization's knowledge bases with all that is theirs.
+// dropBases deletes an organization's knowledge bases with all their data.
 func (r *Remover) dropBases(ctx context.Context, scope record.Scope) error {
 	err := each(ctx, r, scope, func(e record.Entity[catalog.KnowledgeBase]) error {
 		for after := ""; ; {

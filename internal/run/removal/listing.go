@@ -10,8 +10,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// listByUser adds what earlier versions stored of an organization to the listings by user. It does so twice: a process
-// of such a version may still write while a deploy goes on. Then it notes in the organization that all is listed.
+// listByUser adds the runs, chats and deliveries that earlier versions stored to the listings by user. It does so
+// twice: a process of such a version may still write during a deployment. Then it marks the organization as listed.
 func (r *Remover) listByUser(ctx context.Context, j *record.Job) (time.Duration, error) {
 	scope := record.Of(j.Organization)
 	after, last := strings.CutPrefix(j.Cursor, late)
@@ -19,7 +19,7 @@ func (r *Remover) listByUser(ctx context.Context, j *record.Job) (time.Duration,
 		return inPhases(after,
 			phase{"", func(after string) (string, error) { return r.listRuns(ctx, scope, after) }},
 			phase{"chats:", func(after string) (string, error) { return r.listChats(ctx, scope, after) }},
-			// after the runs, which then have their owners
+			// After the runs, which then have their owners.
 			phase{"deliveries:", func(after string) (string, error) { return r.listDeliveries(ctx, scope, after) }})
 	})
 	switch {
@@ -44,7 +44,7 @@ func (r *Remover) listByUser(ctx context.Context, j *record.Job) (time.Duration,
 	return done, err
 }
 
-// listRuns adds a page of runs. After a conflict the page is tried again, without those that are listed by then.
+// listRuns adds a page of runs. After a conflict the page is tried again, without the runs that are listed by then.
 func (r *Remover) listRuns(ctx context.Context, scope record.Scope, after string) (next string, err error) {
 	page, err := r.Store.OldRunsOfOrganization(ctx, scope.Organization(), after, pageSize)
 	if err == nil {
@@ -67,7 +67,7 @@ func (r *Remover) listRuns(ctx context.Context, scope record.Scope, after string
 	})
 }
 
-// listChats writes a page of chats. A chat that is changed meanwhile is listed by that change.
+// listChats writes a page of chats. A concurrent change of a chat lists it, too.
 func (r *Remover) listChats(ctx context.Context, scope record.Scope, after string) (next string, err error) {
 	page, err := r.Store.Chats(ctx, scope, after, pageSize)
 	return walk(page, err, func(e record.ChatEntity) error {

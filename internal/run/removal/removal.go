@@ -1,11 +1,11 @@
-// Package removal deletes in the background what was deleted by a client or has outlived its retention, a piece at a
-// time. It also lists by user what earlier versions stored.
+// Package removal deletes data in the background, a piece at a time. Clients have deleted it, or its retention has
+// ended. It also lists by user the data that earlier versions stored.
 //
-// What is being removed cannot be seen any more: the commit that stored the job saw to that. The ledger stays. A job is
-// an item with a due time. Each call of Handle does a bounded piece and says when to go on, so a crash loses nothing
-// and a large organization does not delay others.
+// Data under removal is not visible: the commit that stored the job hides it. The ledger stays. A job is an item with a
+// due time. Each call of Handle does a bounded piece and returns the wait until the next. So a crash loses nothing, and
+// a large organization does not delay others.
 //
-// It imports transition, record, catalog, lifecycle, the index port, problem and host.
+// The package imports transition, record, catalog, lifecycle, the index port, problem and host.
 package removal
 
 import (
@@ -30,26 +30,26 @@ type Remover struct {
 	Store    *record.Store
 	Host     host.Host
 	Index    index.Index
-	// More does the jobs of other use cases, by kind: a piece of the job, whose cursor it may move on. It returns the
-	// wait until the next piece, or [record.JobDone].
+	// More does the jobs of other use cases, by kind. It does a piece of the job, and may move the job's cursor. It
+	// returns the wait until the next piece, or [record.JobDone].
 	More    map[record.JobKind]func(ctx context.Context, j *record.Job) (wait time.Duration, err error)
-	Rollups Rollups // nil where nothing is rolled up
-	// DeliveryDays is for how many days after their last attempt deliveries are kept; 0: as long as their run.
+	Rollups Rollups // nil: there are no rollups
+	// DeliveryDays is the number of days after the last attempt for which deliveries are kept; 0: as long as their run.
 	DeliveryDays int
 }
 
-// Rollups are what organizations' ledgers add up to, as they are kept.
+// Rollups are the stored sums of organizations' ledgers.
 type Rollups interface {
-	// Daily is done for each organization once a day; behind says that it is to be called again soon.
+	// Daily is called once a day for each organization. behind means that it must be called again soon.
 	Daily(ctx context.Context, organization string) (behind bool, err error)
-	// Erase deletes a part of those of an organization that is being removed, and returns where the next part begins,
-	// empty at the end. after is empty for the first one.
+	// Erase deletes a part of the rollups of an organization under removal. It returns the start of the next part,
+	// empty at the end. after is empty for the first part.
 	Erase(ctx context.Context, organization, after string) (next string, err error)
 }
 
 const (
 	pageSize = 50
-	// listingLag is by how long a listing may lag: after a pass that found nothing, one more follows after this time.
+	// listingLag is the longest lag of a listing. After a pass that found nothing, one more follows after this time.
 	listingLag = time.Minute
 	daily      = 24 * time.Hour
 	// conflict is the wait after a conflict with another writer.
@@ -57,11 +57,11 @@ const (
 	done     = record.JobDone
 )
 
-// Handle does a piece of the job with this id, or deletes the unused file that the id of a wake-up message names. It
-// returns the wait until the next call, 0 for none: the job has ended, does not exist or is not due, or the sweeper
-// will come back for it.
+// Handle does a piece of the job with this id, or deletes the unused file that the id of a wakeup names. It returns the
+// wait until the next call. It returns 0 for none: the job has ended, does not exist or is not due, or the sweeper will
+// return to it.
 //
-// An error is one of the store or of the blob store, and the job is as it was; conflicts (record.ErrConflict,
+// An error is one of the store or of the blob store, and the job is unchanged. Conflicts (record.ErrConflict,
 // lifecycle.ErrRefused) are not errors here.
 func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, err error) {
 	if file, is := record.FileOfNudge(id); is {
@@ -71,7 +71,7 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	if err != nil || !found {
 		return 0, err
 	}
-	// The sweeper's wake-up message has moved the due time on, so only a job for a later hour is not due yet.
+	// The sweeper's wakeup has moved the due time forward, so only a job for a later hour is not due yet.
 	left := e.Value.Due.Sub(r.Host.Now())
 	if e.Value.Kind == record.Retention && left > time.Hour || left > record.LateWrites/2 &&
 		waitsForLateWrites(e.Value) {
@@ -82,11 +82,11 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 		do, known = r.More[e.Value.Kind]
 	}
 	if !known {
-		return 0, nil // the kind of a newer version, which will handle it
+		return 0, nil // a kind of a newer version, which will handle it
 	}
 	wait, err := do(ctx, &e.Value)
 	if err != nil {
-		return 0, transition.IgnoreRace(err) // the due time is unchanged: the sweeper comes back
+		return 0, transition.IgnoreRace(err) // the due time is unchanged: the sweeper returns to the job
 	}
 	tx := r.Store.Begin(r.Host.NewID())
 	if wait == done {
@@ -116,7 +116,7 @@ func (r *Remover) jobs() map[record.JobKind]func(context.Context, *record.Job) (
 }
 
 // kept maps the error of a write of the job itself. A conflict is tried again soon: the other writer may be the
-// sweeper, which has moved the due time on and relies on this call.
+// sweeper, which has moved the due time forward and relies on this call.
 func kept(err error) (again time.Duration, _ error) {
 	if errors.Is(err, record.ErrConflict) {
 		return conflict, nil
@@ -124,9 +124,9 @@ func kept(err error) (again time.Duration, _ error) {
 	return 0, err
 }
 
-// pass takes up to ten pages of a removal: each call of page returns where the next page begins, empty at the end. A
-// pass that ends is followed by a second one after listingLag, for what a lagging listing did not show; the second one
-// ends the job.
+// pass processes up to ten pages of a removal. Each call of page returns the start of the next page, empty at the end.
+// After the first pass, a second one follows after listingLag, for items that a lagging listing did not have. The
+// second pass ends the job.
 func (r *Remover) pass(j *record.Job, page func(after string) (next string, err error)) (time.Duration, error) {
 	const second = "second:"
 	mark, after := "", j.Cursor
@@ -150,7 +150,8 @@ func (r *Remover) pass(j *record.Job, page func(after string) (next string, err 
 	return listingLag, nil
 }
 
-// upToTen takes up to ten pages, and returns where the next one begins, empty at the end. One that fails is the next.
+// upToTen processes up to ten pages, and returns the start of the next page, empty at the end. After an error the next
+// page is the one that failed.
 func upToTen(after string, page func(after string) (next string, err error)) (next string, err error) {
 	for range 10 {
 		next, err := page(after)
@@ -164,13 +165,13 @@ func upToTen(after string, page func(after string) (next string, err error)) (ne
 	return after, nil
 }
 
-// phase is a part of a pass. Its cursors have the mark as prefix; the first phase has none.
+// phase is a part of a pass. Its cursors have the mark as prefix; the first phase has no mark.
 type phase struct {
 	mark string
 	page func(after string) (next string, err error)
 }
 
-// inPhases takes a page of the phase that a cursor is in, and returns the cursor behind it, empty at the end of all.
+// inPhases processes a page of the cursor's phase, and returns the next cursor, empty at the end of all phases.
 func inPhases(after string, phases ...phase) (next string, err error) {
 	for i, p := range slices.Backward(phases) {
 		rest, in := strings.CutPrefix(after, p.mark)
@@ -191,7 +192,7 @@ func inPhases(after string, phases ...phase) (next string, err error) {
 	return next, nil
 }
 
-// walk calls do for each row of a page that was read, and returns where the next page begins.
+// walk calls do for each row of a page, and returns the start of the next page.
 func walk[T any](page record.Page[T], err error, do func(T) error) (next string, _ error) {
 	if err != nil {
 		return "", err
@@ -220,8 +221,8 @@ func (r *Remover) erase(ctx context.Context, e record.RunEntity, keepLinks bool)
 	return r.Store.EraseRun(ctx, e, r.Host.NewID(), keepLinks)
 }
 
-// eraseRuns erases those runs of a page that are chosen, and ends them first where they are active: some are accepted
-// while their user or organization is deleted. keep leaves parked messages and the links in chats.
+// eraseRuns erases the chosen runs of a page. It ends active runs first: some are accepted while their user or
+// organization is deleted. keep leaves parked messages and the links in chats.
 func (r *Remover) eraseRuns(
 	ctx context.Context, scope record.Scope, after string, keep bool, chosen func(record.Run) bool,
 ) (next string, err error) {
@@ -280,7 +281,7 @@ func (r *Remover) user(ctx context.Context, j *record.Job) (wait time.Duration, 
 	})
 }
 
-// untitle removes from a page of chats the titles that a user gave them: they are the user's words.
+// untitle removes from a page of chats the titles that a user gave them: the user wrote them.
 func (r *Remover) untitle(ctx context.Context, scope record.Scope, after, user string) (next string, err error) {
 	page, err := r.Store.Chats(ctx, scope, after, pageSize)
 	return walk(page, err, func(e record.ChatEntity) error {
@@ -294,7 +295,7 @@ func (r *Remover) untitle(ctx context.Context, scope record.Scope, after, user s
 	})
 }
 
-// stopUser withdraws the user's parked messages and ends its active runs.
+// stopUser withdraws the user's parked messages and ends the user's active runs.
 func (r *Remover) stopUser(ctx context.Context, organization, user string) error {
 	ids, err := r.Store.ActiveRuns(ctx, organization)
 	if err != nil {
@@ -345,7 +346,7 @@ func (r *Remover) end(ctx context.Context, id string, keepParked bool) error {
 	return transition.IgnoreRace(err)
 }
 
-// dropKeys deletes a user's keys, or all of an organization's when user is empty.
+// dropKeys deletes a user's keys, or all keys of an organization if user is empty.
 func (r *Remover) dropKeys(ctx context.Context, organization, user string) error {
 	return each(ctx, r, record.Of(organization), func(e record.Entity[catalog.APIKey]) error {
 		if user != "" && e.Value.UserID != user {
@@ -402,7 +403,7 @@ func (r *Remover) stopOrganization(ctx context.Context, organization string) err
 	return r.dropKeys(ctx, organization, "")
 }
 
-// dropResources deletes what an organization has besides its runs, and empties the organization's own item.
+// dropResources deletes all resources of an organization except its runs, and empties the organization's own item.
 func (r *Remover) dropResources(ctx context.Context, organization string) error {
 	scope := record.Of(organization)
 	versions := func(id string) error { return record.EraseVersions[catalog.Agent](ctx, r.Store, id) }
@@ -455,7 +456,8 @@ func (r *Remover) dropChats(ctx context.Context, scope record.Scope) error {
 	return nil
 }
 
-// dropAll deletes all of an organization's resources of a kind, each after what it owns; nil: it owns nothing.
+// dropAll deletes all of an organization's resources of a kind. owned deletes what a resource owns, before the
+// resource; nil: it owns nothing.
 func dropAll[T record.Resourceful](
 	r *Remover, owned func(id string) error,
 ) func(context.Context, record.Scope) error {
@@ -486,7 +488,7 @@ func each[T record.Resourceful](
 	return nil
 }
 
-// group takes a deleted group out of its members. Agents that name it go on to do so: it admits nobody.
+// group removes a deleted group from its members. Agents still name it, but it admits no user.
 func (r *Remover) group(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	scope := record.Of(j.Organization)
 	gone := func(id string) bool { return id == j.Subject }
@@ -508,7 +510,7 @@ func (r *Remover) group(ctx context.Context, j *record.Job) (wait time.Duration,
 	})
 }
 
-// daily is what is done for an organization once a day.
+// daily is the daily work for an organization.
 func (r *Remover) daily(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	wait, err = r.retention(ctx, j)
 	if err != nil || wait != daily || r.Rollups == nil {
@@ -520,8 +522,8 @@ func (r *Remover) daily(ctx context.Context, j *record.Job) (wait time.Duration,
 	return daily, nil
 }
 
-// retention deletes, once a day, ended runs that are older than the organization keeps them, and deliveries that ended
-// longer ago than the deployment keeps them.
+// retention deletes, once a day, ended runs and deliveries whose retention has ended. The organization sets that of
+// runs, the deployment that of deliveries.
 func (r *Remover) retention(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	o, err := record.Resource[catalog.Organization](ctx, r.Store, record.System(), j.Organization)
 	switch {
@@ -546,7 +548,7 @@ func (r *Remover) retention(ctx context.Context, j *record.Job) (wait time.Durat
 	return daily, nil
 }
 
-// oldRuns deletes those runs of a page that have outlived their retention. The listing is by age.
+// oldRuns deletes the runs of a page whose retention has ended. The listing is by age.
 func (r *Remover) oldRuns(ctx context.Context, o catalog.Organization, after string) (next string, err error) {
 	if o.RetentionDays == 0 {
 		return "", nil
@@ -554,7 +556,7 @@ func (r *Remover) oldRuns(ctx context.Context, o catalog.Organization, after str
 	before := r.Host.Now().AddDate(0, 0, -o.RetentionDays)
 	page, err := r.Store.OldRunsOfOrganization(ctx, o.ID, after, pageSize)
 	for _, e := range page.Rows {
-		if e.Value.CreatedAt.After(before) { // none further on is older
+		if e.Value.CreatedAt.After(before) { // all further ones are newer
 			return "", nil
 		}
 		if !e.Value.Status.Terminal() || e.Value.FinishedAt.After(before) {
@@ -567,8 +569,7 @@ func (r *Remover) oldRuns(ctx context.Context, o catalog.Organization, after str
 	return page.Next, err
 }
 
-// oldDeliveries deletes those deliveries of a page that have outlived their retention. The listing is by the age of
-// their runs.
+// oldDeliveries deletes the deliveries of a page whose retention has ended. The listing is by the age of their runs.
 func (r *Remover) oldDeliveries(ctx context.Context, organization, after string) (next string, err error) {
 	if r.DeliveryDays == 0 {
 		return "", nil
@@ -580,7 +581,7 @@ func (r *Remover) oldDeliveries(ctx context.Context, organization, after string)
 	}
 	tx, some := r.Store.Begin(r.Host.NewID()), false
 	for _, e := range page.Rows {
-		if host.TimeOf(e.Value.RunID).After(before) { // none further on is older
+		if host.TimeOf(e.Value.RunID).After(before) { // all further ones are newer
 			page.Next = ""
 			break
 		}

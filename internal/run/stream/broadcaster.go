@@ -14,10 +14,10 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// broadcaster has what this process reads for others: the topics, and the inboxes of organizations. Its loop has those
-// read that are due. Where nothing notifies, it also looks for news of the topics' runs. At each tick it polls the
-// topics that are due, a hundred keys in a call: of a run the head, whose version says whether it has changed and is to
-// be read, and, while the run is running, the next frames, which it reads for the topic.
+// broadcaster owns the shared reads of this process: the topics, and the inboxes of organizations. Its loop starts the
+// reads of due sources. Without notifications it also polls the runs of the topics. At each tick it polls the due
+// topics, a hundred keys in a call. It reads the version of a run's head, which changes when the run must be read
+// again. While the run is running, it also reads the next frames for the topic.
 type broadcaster struct {
 	frames *frameTable
 	log    *slog.Logger
@@ -47,8 +47,8 @@ func newBroadcaster(f *frameTable, log *slog.Logger) *broadcaster {
 	return &broadcaster{frames: f, log: log, sources: map[any]*shared{}}
 }
 
-// join adds a user to the source of a key. The first one makes it, and the first of all starts the loop. The caller
-// must call leave when done.
+// join adds a user to the source of a key. The first user makes the source, and the first of all starts the loop. The
+// caller must call leave when done.
 func join[S source](ctx context.Context, b *broadcaster, key any, make func() S) (s S, leave func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,8 +85,8 @@ func (b *broadcaster) leave(key any, x *shared) {
 	}
 }
 
-// run has the sources read that are due, and polls, until ctx ends. The calls of a tick are made in parallel, each with
-// a time of its own and as many keys as one request has. So a call that fails affects no other.
+// run starts the reads of due sources, and polls, until ctx ends. The calls of a tick are made in parallel. Each has
+// its own timeout and as many keys as one request may have. So a call that fails affects no other.
 func (b *broadcaster) run(ctx context.Context) {
 	tick := cmp.Or(b.frames.notifier.Interval(), callTime)
 	for b.frames.host.Sleep(ctx, tick) == nil {
@@ -110,7 +110,7 @@ func (b *broadcaster) run(ctx context.Context) {
 	}
 }
 
-// due has the sources read that are due, and lists the topics, in the order in which they came.
+// due starts the reads of due sources. It returns the topics, in the order in which they were made.
 func (b *broadcaster) due(tick time.Duration) (topics []*topic) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -127,8 +127,8 @@ func (b *broadcaster) due(tick time.Duration) (topics []*topic) {
 	return topics
 }
 
-// calls divides topics into calls of at most so many. Where a call panics, the topics read by themselves: the cause is
-// mostly a frame of one topic, and then only its own readers panic.
+// calls divides topics into calls of at most most topics. After a panic in a call, its topics read for themselves. The
+// cause is mostly a frame of one topic, and then only its own readers panic.
 func (b *broadcaster) calls(
 	ctx context.Context, topics []*topic, most int, call func(context.Context, []*topic),
 ) (calls []func()) {
@@ -143,7 +143,7 @@ func (b *broadcaster) calls(
 	return calls
 }
 
-// logPanic logs a panic, unless it logged the same last: while its cause is there it repeats with each tick.
+// logPanic logs a panic, unless it is the one that was logged last: it repeats with each tick while its cause exists.
 func (b *broadcaster) logPanic(died *host.Panic, runs int) {
 	b.mu.Lock()
 	known := b.died == died.Error()
@@ -154,14 +154,14 @@ func (b *broadcaster) logPanic(died *host.Panic, runs int) {
 	}
 }
 
-// readAll has topics read by themselves.
+// readAll makes topics read for themselves.
 func readAll(topics []*topic) {
 	for _, t := range topics {
 		t.ring()
 	}
 }
 
-// pollHeads looks whether the runs have changed.
+// pollHeads checks whether the runs have changed.
 func (b *broadcaster) pollHeads(ctx context.Context, topics []*topic) {
 	ctx, cancel := b.frames.host.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -180,8 +180,8 @@ func (b *broadcaster) pollHeads(ctx context.Context, topics []*topic) {
 	}
 }
 
-// maxRounds is how many times in a tick the next frames of a run are read, where there may be more. What is
-// left then is read by the topic, in pages.
+// maxRounds is the number of reads of a run's next frames in a tick, if there may be more. The topic reads the rest in
+// pages.
 const maxRounds = 3
 
 // readFrames reads the next frames of running runs.

@@ -21,26 +21,27 @@ type encoder struct {
 	grows   bool // the last frame may be stored again with more text, see tail
 
 	text  strings.Builder
-	from  int      // no frame has the text from this offset on
+	from  int      // no frame has the text after this offset
 	reach int      // length of the text that readers may have, of this or of a replaced text
 	back  bool     // some of that text was replaced, after from
 	steps []placed // no frame has them
-	open  []placed // steps that are running; new readers are sent them
+	open  []placed // steps that are running; new readers get them
 	ask   string   // the id to acknowledge next
 	acked string   // the id acknowledged last
-	seq   int64    // of the last frame; there are no gaps, as a reader looks for the next one by its number
+	seq   int64    // of the last frame; without gaps, as a reader finds the next one by its number
 	tail  tail
 }
 
-// tail is the last frame, while it has text and is not full. If frames are not collected over time, it is stored again
-// with the next text. So the number of frames depends on the length of the text, not on the number of deltas.
+// tail is the last frame, while it has text and is not full. If frames do not collect the output of a time, it is
+// stored again with the next text. So the number of frames depends on the length of the text, not on the number of
+// deltas.
 type tail struct {
 	kind     events.FrameKind
 	seq      int64
 	from, to int // of the text
 }
 
-// newEncoder makes an encoder of the output after text, which the journal has.
+// newEncoder makes an encoder of the output after text, which is in the journal.
 func newEncoder(attempt int, text string, grows bool) *encoder {
 	e := &encoder{attempt: attempt, grows: grows, from: len(text), reach: len(text)}
 	e.text.WriteString(text)
@@ -55,7 +56,7 @@ func (e *encoder) waiting() bool {
 // waitingText is the number of bytes of text for a frame.
 func (e *encoder) waitingText() int { return e.text.Len() - e.from }
 
-// replace replaces the text by its beginning, and reports whether that is another text.
+// replace cuts the text to its beginning, and reports whether that changed it.
 func (e *encoder) replace(text string) bool {
 	n := len(text)
 	if e.text.Len() == n {
@@ -72,7 +73,7 @@ func (e *encoder) replace(text string) bool {
 	return true
 }
 
-// step adds a step. watched says that there are readers for a frame of it.
+// step adds a step. If watched is set, a frame will have it, because there are readers.
 func (e *encoder) step(s events.StepEvent, watched bool) {
 	e.open = slices.DeleteFunc(e.open, func(other placed) bool { return other.Index == s.Index })
 	at := placed{s, e.text.Len()}
@@ -88,7 +89,7 @@ func (e *encoder) step(s events.StepEvent, watched bool) {
 	e.steps = append(e.steps, at)
 }
 
-// restart has the text from an offset on, and the steps that are running, be in the next frames: for new readers.
+// restart puts the text from an offset on, and the steps that are running, into the next frames, for new readers.
 func (e *encoder) restart(from int) {
 	e.from, e.tail = min(from, e.text.Len()), tail{}
 	e.steps = append(slices.DeleteFunc(slices.Clone(e.open), func(s placed) bool {
@@ -96,7 +97,7 @@ func (e *encoder) restart(from int) {
 	}), e.steps...)
 }
 
-// next makes frames of the waiting output, in its order, as many as a commit has at most.
+// next makes frames of the waiting output, in its order, at most as many as fit into a commit.
 func (e *encoder) next() []events.Frame {
 	b := &batch{encoder: e}
 	if e.back {
@@ -127,7 +128,7 @@ func (b *batch) add(frame events.Frame) {
 	b.frames = append(b.frames, frame)
 }
 
-// addText adds frames of a part of the text. Frames of the kind text replace the text that readers have.
+// addText adds frames of a part of the text. Frames of the kind text replace the text of the readers.
 func (b *batch) addText(kind events.FrameKind, from, to int) {
 	for !b.isFull() && (from < to || kind == events.FrameText) {
 		t := b.tail
@@ -145,7 +146,7 @@ func (b *batch) addText(kind events.FrameKind, from, to int) {
 	b.from = from
 }
 
-// tailGrows reports whether the last frame is stored again with the text from an offset on.
+// tailGrows reports whether the last frame is stored again with the text after an offset.
 func (b *batch) tailGrows(from int) bool {
 	t := b.tail
 	return b.grows && len(b.frames) == 0 && t.seq > 0 && t.seq == b.seq && t.to == from && t.to-t.from < fullFrame
@@ -163,12 +164,12 @@ func (b *batch) addSteps() {
 	}
 }
 
-// acknowledge has the last frame acknowledge what the readers ask, once all waiting output is in frames.
+// acknowledge sets the id that the readers ask for in the last frame, once all waiting output is in frames.
 func (b *batch) acknowledge() {
 	if b.ask == "" || len(b.steps) > 0 || b.waitingText() > 0 || b.isFull() {
 		return
 	}
-	if len(b.frames) == 0 || b.grows { // the last one may grow, and is another frame then
+	if len(b.frames) == 0 || b.grows { // the last frame may grow, and is then a different one
 		b.add(events.Frame{Kind: events.FrameDelta, Offset: b.from})
 	}
 	b.frames[len(b.frames)-1].Asked = b.ask

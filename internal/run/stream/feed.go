@@ -10,30 +10,30 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// feed is what is read once for all that follow it. Each reading has a goroutine of its own: it needs a large stack,
-// which then stays with nobody.
+// feed is a value that is read once for all its followers. Each read has its own goroutine, because it needs a large
+// stack. The stack is freed after the read.
 type feed[T any] struct {
 	frames *frameTable
 	fetch  func(ctx context.Context, known T) (fresh T, news bool, err error)
-	rest   time.Duration // the shortest time between two readings
+	rest   time.Duration // the shortest time between two reads
 	ctx    context.Context
 	cancel context.CancelFunc
 	deafen func() // ends the notifications
 
 	mu        sync.Mutex
-	wanted    bool          // somebody waits for a reading that has not begun
+	wanted    bool          // a follower waits for a read that has not begun
 	reading   bool          // the goroutine reads or rests
 	wait      func()        // waits for the last goroutine
-	begun     int           // readings so far
-	ended     int           // number of the last reading with a result
-	readAt    time.Duration // when the last reading ended, or something was read elsewhere
+	begun     int           // reads so far
+	ended     int           // number of the last read with a result
+	readAt    time.Duration // when the last read ended, or a poll read something
 	changed   time.Duration // when something new was found last
-	value     T             // of the last reading without an error
-	err       error         // of the last reading
+	value     T             // of the last read without an error
+	err       error         // of the last read
 	followers []*follower[T]
 }
 
-// begin begins notifications of the names. Each has the feed read. The caller must call end.
+// begin subscribes to notifications of the names. Each starts a read of the feed. The caller must call end.
 func (f *feed[T]) begin(ctx context.Context, names ...string) {
 	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	f.readAt = f.frames.host.Elapsed()
@@ -41,7 +41,7 @@ func (f *feed[T]) begin(ctx context.Context, names ...string) {
 	f.deafen = f.frames.notifier.OnNotify(func(*record.RunEntity) { f.ring() }, names...)
 }
 
-// end ends the readings.
+// end ends the reads.
 func (f *feed[T]) end() {
 	f.deafen()
 	f.mu.Lock()
@@ -53,21 +53,21 @@ func (f *feed[T]) end() {
 	}
 }
 
-// ring has the feed read: a reading that goes on may have missed what is new.
+// ring starts a read, or another one after a read under way, which may have missed the change.
 func (f *feed[T]) ring() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.want()
 }
 
-// want is ring, under the lock.
+// want is ring, with the lock held.
 func (f *feed[T]) want() {
 	if f.wanted = true; !f.reading && f.ctx.Err() == nil {
 		f.reading, f.wait = true, f.frames.host.Go(f.readAll)
 	}
 }
 
-// readAll reads for as long as somebody waits for a reading.
+// readAll reads while a follower waits for a read.
 func (f *feed[T]) readAll() {
 	for f.next() {
 		f.read()
@@ -99,7 +99,7 @@ func (f *feed[T]) read() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ctx.Err() != nil {
-		return // the error says nothing
+		return // the error has no meaning
 	}
 	f.found(news)
 	at := slices.IndexFunc(f.followers, func(x *follower[T]) bool { return x.died == nil && x.since < f.begun })
@@ -132,7 +132,7 @@ func (f *feed[T]) publish() {
 	}
 }
 
-// isDue reports whether the feed is to be read without a notification, rather now than at the next tick.
+// isDue reports whether to read the feed without a notification, now rather than at the next tick.
 func (f *feed[T]) isDue(now, tick time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,16 +146,16 @@ func (f *feed[T]) known() T {
 	return f.value
 }
 
-// follower waits for what a feed reads.
+// follower waits for the values of a feed.
 type follower[T any] struct {
 	Subscription // which the feed rings
 
 	feed  *feed[T]
-	since int         // readings that began before it followed
-	died  *host.Panic // of a reading, which it is to end with; guarded by the feed's mutex
+	since int         // reads that began before it followed
+	died  *host.Panic // the panic of a read, to repeat in this follower; guarded by the feed's mutex
 }
 
-// follow has the feed read. The caller must call leave.
+// follow adds a follower and starts a read. The caller must call leave.
 func (f *feed[T]) follow() *follower[T] {
 	x := &follower[T]{Subscription: Subscription{host: f.frames.host}, feed: f}
 	f.mu.Lock()
@@ -172,8 +172,8 @@ func (x *follower[T]) leave() {
 	f.followers = slices.DeleteFunc(f.followers, func(other *follower[T]) bool { return other == x })
 }
 
-// latest returns the last value and error, and whether they are of a reading that began after [feed.follow]. It panics
-// if a reading did.
+// latest returns the last value and error. fresh reports whether they are of a read that began after [feed.follow].
+// latest panics if a read did.
 func (x *follower[T]) latest() (value T, fresh bool, err error) {
 	f := x.feed
 	f.mu.Lock()

@@ -18,10 +18,10 @@ const (
 	frameLife = 5 * time.Minute
 )
 
-// gatherText is how many bytes of text a writer stores without waiting for more.
+// gatherText is the number of bytes of text that a writer stores without waiting for more.
 const gatherText = 1 << 10
 
-// callTime bounds each call of the table of frames: neither work nor streams wait longer for data that may be lost.
+// callTime bounds each call of the frame table: neither work nor streams wait longer for data that may be lost.
 const callTime = time.Second
 
 // frameTable is the table of the live output. A run has a watch row while it has readers, and numbered frames.
@@ -31,13 +31,13 @@ type frameTable struct {
 	host     host.Host
 }
 
-// polls reports whether readers must look for news, because nothing notifies them.
+// polls reports whether readers must poll for changes, because there are no notifications.
 func (f *frameTable) polls() bool { return f.notifier.Interval() > 0 }
 
-// pace is how long to wait before polling without a notification, if nothing was new for the time quiet. Where nothing
-// notifies it is an eighth of that time, at least the notifier's interval, and at most eight times that: a change is
-// seen after an eighth more of the time that it took, and a wait of a minute costs 48 polls. Elsewhere polls are hardly
-// needed.
+// pace returns the wait before the next read without a notification. quiet is the time since the last change. With
+// polling it is an eighth of quiet, at least the notifier's interval, and at most eight times that. So a change is read
+// after at most an eighth more of the time that it took, and a wait of a minute costs 48 polls. With notifications such
+// reads are hardly needed.
 func (f *frameTable) pace(quiet time.Duration) time.Duration {
 	if every := f.notifier.Interval(); every > 0 {
 		return min(max(quiet/8, every), 8*every)
@@ -57,7 +57,7 @@ func frameKey(run string, attempt int, seq int64) table.Key {
 
 // watching is the body of a watch row.
 type watching struct {
-	Asks string `json:"asks,omitempty"` // an id that the worker is to acknowledge in a frame
+	Asks string `json:"asks,omitempty"` // an id that the worker must acknowledge in a frame
 }
 
 // watch stores the watch row of a run for watchLife and notifies its worker.
@@ -81,9 +81,9 @@ func (f *frameTable) put(key table.Key, kind string, life time.Duration, body []
 	}, table.Always())
 }
 
-// watched reports whether a run has readers, and the id that they want to be acknowledged. before says that it had
-// readers at the last call. Where it had none, the row is only looked for, which costs half of a read: most runs never
-// have a reader.
+// watched reports whether a run has readers, and returns the id that they want acknowledged. before is the result of
+// the last call. If it is false, watched first checks only that the row exists, which costs half of a read: most runs
+// never have a reader.
 func (f *frameTable) watched(ctx context.Context, run string, before bool) (watched bool, ask string, err error) {
 	ctx, cancel := f.host.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -119,7 +119,7 @@ func (f *frameTable) append(ctx context.Context, run string, frames ...events.Fr
 	return nil
 }
 
-// framesInPage is how many frames a reader reads at a time.
+// framesInPage is the number of frames that a reader reads in one call.
 const framesInPage = 200
 
 // page reads frames of an attempt after a sequence number, and reports whether there are more.
@@ -144,7 +144,7 @@ func (f *frameTable) page(ctx context.Context, run string, attempt int, after in
 	return list, len(items) == framesInPage, nil
 }
 
-// get reads rows by their keys; nil for one that is not there.
+// get reads rows by their keys; a missing row is nil.
 func (f *frameTable) get(ctx context.Context, keys []table.Key) ([]*table.Item, error) {
 	ctx, cancel := f.host.WithTimeout(ctx, callTime)
 	defer cancel()

@@ -8,11 +8,11 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// inboxPace is the shortest time between two readings of an inbox in this process, and between two changes that are
-// returned to one caller.
+// inboxPace is the shortest time between two reads of an inbox in this process. It is also the shortest time between
+// two changes that are returned to one caller.
 const inboxPace = time.Second
 
-// inbox is the mark of the paused runs of an organization, for all requests of this process that wait for another.
+// inbox is the mark of the paused runs of an organization, for all requests of this process that wait for another mark.
 type inbox = feed[string]
 
 func newInbox(ctx context.Context, f *frameTable, s *record.Store, organization string) *inbox {
@@ -25,16 +25,16 @@ func newInbox(ctx context.Context, f *frameTable, s *record.Store, organization 
 	return in
 }
 
-// UntilInbox waits until an organization's runs that wait for a human differ from those of mark (see
-// [record.Store.PausedRuns]), at least for a second, at most for
-// d, or for as long as the request may wait (package waiting). The error is ctx's, or that of the store.
+// UntilInbox waits until the paused runs of an organization differ from those of mark (see [record.Store.PausedRuns]).
+// It waits at least a second, and at most d or as long as the request may wait (package waiting). The error is ctx's,
+// or that of the store.
 func (h *Hub) UntilInbox(ctx context.Context, s *record.Store, organization, mark string, d time.Duration) error {
 	began := h.frames.host.Elapsed()
 	in, leave := join(ctx, h.broadcaster, organization, func() *inbox {
 		return newInbox(ctx, h.frames, s, organization)
 	})
 	defer leave()
-	f := in.follow() // what was read so far may be older than mark
+	f := in.follow() // earlier reads may be older than mark
 	defer f.leave()
 	for {
 		now, fresh, err := f.latest()

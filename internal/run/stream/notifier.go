@@ -11,20 +11,20 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Notifier notifies those who wait for changes of a run or of its frames. A notification means only that something may
-// have changed; it may be lost.
+// Notifier notifies listeners of changes of a run or of its frames. A notification means only that something may have
+// changed; it may be lost.
 type Notifier interface {
-	// Notify notifies those who listen to a name: a run's id, [record.EndOf], [record.InboxOf], or the partition of a
+	// Notify notifies the listeners of a name: a run's id, [record.EndOf], [record.InboxOf], or the partition of a
 	// run's frames.
 	Notify(what string)
-	// NotifyEnd is Notify of [record.EndOf] of a run that has ended or waits for a human, and hands the run, as it is
-	// stored, to those who listen. They share it: nobody may change it.
+	// NotifyEnd is Notify of [record.EndOf] of a run that has ended or waits for a person. It passes the stored run to
+	// the listeners. They share it and must not change it.
 	NotifyEnd(run record.RunEntity)
 	// OnNotify calls f at each notification of any of the names, until stop is called. f gets the run of a NotifyEnd,
-	// else nil. It must not wait, and must not call the notifier.
+	// else nil. f must not wait, and must not call the notifier.
 	OnNotify(f func(ended *record.RunEntity), what ...string) (stop func())
-	// Interval is 0 where each change causes a notification. Elsewhere changes are looked for, and it is the shortest
-	// time between two looks.
+	// Interval is 0 if each change causes a notification. Otherwise changes must be polled, and it is the shortest time
+	// between two polls.
 	Interval() time.Duration
 }
 
@@ -55,11 +55,11 @@ func (s *Subscription) notify(ended *record.RunEntity) {
 	}
 }
 
-// Ring notifies this subscription alone.
+// Ring notifies only this subscription.
 func (s *Subscription) Ring() { s.notify(nil) }
 
-// Wait returns true if there was a notification or a Ring since the last Wait (or since the subscription), false after
-// d, and ctx's error if that ends first.
+// Wait returns true if there was a notification or a Ring since the last Wait (or since the subscription). It returns
+// false after d, and ctx's error if ctx ends first.
 func (s *Subscription) Wait(ctx context.Context, d time.Duration) (notified bool, err error) {
 	early, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -78,7 +78,7 @@ func (s *Subscription) Wait(ctx context.Context, d time.Duration) (notified bool
 	return false, ctx.Err()
 }
 
-// Ended is the run of the last NotifyEnd, nil where there was none. It may have changed since.
+// Ended is the run of the last NotifyEnd, or nil if there was none. It may have changed since.
 func (s *Subscription) Ended() *record.RunEntity {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +147,8 @@ func (b *LocalNotifier) remove(l *listener, what []string) {
 // Interval is 0: every change in this process notifies.
 func (b *LocalNotifier) Interval() time.Duration { return 0 }
 
-// Polling is the notifier for deployments without notifications: its subscribers poll, the less often the longer
-// nothing changes (see pace).
+// Polling is the notifier for deployments without notifications. Its subscribers poll, less often the longer there is
+// no change (see pace).
 type Polling struct {
 	Every time.Duration // the shortest interval
 }

@@ -8,17 +8,17 @@ import (
 )
 
 // progress is the output of a run so far, from its journal and its worker's frames. A copy does not change: later
-// output is appended behind the ends of its text and its steps.
+// output is appended after the ends of its text and its steps.
 type progress struct {
 	cut   int              // number of replacements of the text; after one, readers need a new init event
-	text  string           // the content of grows, or the beginning of that
+	text  string           // the content of grows, or a prefix of it
 	grows *strings.Builder // nil: nothing was appended
 	steps []placed
 	seq   int64  // sequence number of the last frame
 	asked string // the id that the worker acknowledged last
 }
 
-// placed is a step with its place in the text.
+// placed is a step with its position in the text.
 type placed struct {
 	events.StepEvent
 
@@ -71,8 +71,8 @@ func (p *progress) replace(text string) {
 	}
 }
 
-// more appends what is new of a piece of the text. If an earlier piece is missing, a later frame that begins further
-// back, or the journal, fills the gap.
+// more appends the new part of a piece of the text. If an earlier piece is missing, a later frame with a smaller
+// offset, or the journal, fills the gap.
 func (p *progress) more(piece string, offset int) {
 	have := len(p.text)
 	if offset > have || offset+len(piece) <= have {
@@ -96,8 +96,8 @@ func (p *progress) step(e events.StepEvent) {
 
 const started = "started"
 
-// catchUp adds what no frame had, when the run has ended or waits for a human. text is that of the journal; if the run
-// completed, it is the whole text.
+// catchUp adds the output that no frame had, when the run has ended or waits for a person. text is that of the journal;
+// if the run completed, it is the whole text.
 func (p *progress) catchUp(text string, calls []events.StepEvent, completed bool) {
 	for _, call := range calls {
 		p.step(call)

@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Event is an event of a stream. Its name says which of the other members are present.
+// Event is an event of a stream. Its name determines which of the other members are present.
 type Event struct {
 	Event      string              `json:"event" enum:"init,status,delta,step,parked,done,heartbeat"`
 	RunID      string              `json:"run_id"`
@@ -30,8 +30,8 @@ type Event struct {
 	Parked     *view.Parked        `json:"parked,omitempty"`
 }
 
-// For is an event for a reader, with the result of its run, if it has one, as the reader may see it now. Its error is
-// the reader's.
+// For returns an event for a reader. If it has a run with a result, the result is as the reader may see it now. The
+// error is the reader's.
 func (e Event) For(ctx context.Context, reader citation.Reader) (Event, error) {
 	if e.Run == nil {
 		return e, nil
@@ -56,13 +56,13 @@ const (
 var ErrStop = errors.New("stream: enough")
 
 const (
-	// maxBehind is how many bytes a reader may be behind before it gets a new init event instead of deltas.
+	// maxBehind is the number of bytes that a reader may be behind. Beyond it the reader gets a new init event.
 	maxBehind = 256 << 10
-	// ackTimeout is how long a new reader waits for the worker to store output that is not journalled yet.
+	// ackTimeout is the longest wait of a new reader for the worker to store output that is not journalled yet.
 	ackTimeout = 250 * time.Millisecond
 )
 
-// reader sends the stream of one run: a snapshot, and then the differences to what was sent.
+// reader sends the stream of one run: a snapshot, and then the changes.
 type reader struct {
 	topic *topic
 	sink  func(Event) error
@@ -71,15 +71,15 @@ type reader struct {
 	began  time.Duration // of Host.Elapsed
 	sentAt time.Duration // when something was sent last
 	seq    int64         // of the last event
-	err    error         // ends the stream, ErrStop after its last event; nothing is sent then
+	err    error         // ends the stream, ErrStop after its last event; nothing is sent after it
 
-	sent state // the last one that was sent; zero before the first
+	sent state // the last state that was sent; zero before the first
 }
 
-// Follow streams a run to sink: an init event, the changes as they happen, and done at the end. Each event is for any
-// reader; [Event.For] makes it one for a certain reader. After idle without an event it sends a heartbeat.
+// Follow streams a run to sink: an init event, the changes as they happen, and done at the end. The events have no
+// reader yet; [Event.For] completes one for a certain reader. After idle without an event it sends a heartbeat.
 //
-// It returns nil after done, or if sink returned [ErrStop]. Otherwise the error is ctx's, sink's, or that of the
+// Follow returns nil after done, or if sink returned [ErrStop]. Otherwise the error is ctx's, sink's, or that of the
 // store: a [problem.Error], of the kind not found if there is no such run in the scope.
 func (h *Hub) Follow(ctx context.Context, s *record.Store, scope record.Scope, run string, idle time.Duration,
 	sink func(Event) error) error {
@@ -93,7 +93,7 @@ func (h *Hub) Follow(ctx context.Context, s *record.Store, scope record.Scope, r
 		now, fresh, err := states.latest()
 		if wait := r.step(now, fresh, err); r.err == nil {
 			_, err = states.Wait(ctx, wait)
-			r.err = cmp.Or(ctx.Err(), err) // news does not make a stream outlive its context
+			r.err = cmp.Or(ctx.Err(), err) // a stream ends with its context, also if there are changes
 		}
 	}
 	if errors.Is(r.err, ErrStop) {
@@ -102,8 +102,8 @@ func (h *Hub) Follow(ctx context.Context, s *record.Store, scope record.Scope, r
 	return r.err
 }
 
-// step sends what there is to send of a state, or of an error of the store; fresh says that it was read after the
-// reader came. The next step is due with the next state, or after wait.
+// step sends the changes of a state, or ends the stream with an error of the store. fresh means that the state was read
+// after the reader began. The next step is due with the next state, or after wait.
 func (r *reader) step(now state, fresh bool, err error) (wait time.Duration) {
 	begun := r.sent.run != ""
 	if !begun {
@@ -117,7 +117,7 @@ func (r *reader) step(now state, fresh bool, err error) (wait time.Duration) {
 	}
 	before := r.seq
 	switch {
-	case err == nil, begun && problem.Is(err, "unavailable"): // what was read before is good
+	case err == nil, begun && problem.Is(err, "unavailable"): // the earlier state is still good
 		r.send(now)
 	default:
 		r.err = err
@@ -133,8 +133,8 @@ func (r *reader) step(now state, fresh bool, err error) (wait time.Duration) {
 }
 
 // mayMiss reports whether the run may have output that is not stored, and notifications reach the worker immediately. A
-// worker executes it, has not acknowledged the ask, and the run is not so young that its first reader cannot have
-// missed anything. With polling nobody waits for the worker: deltas bring the rest.
+// worker executes the run and has not acknowledged the ask. The run is old enough for its first reader to have missed
+// output. With polling no reader waits for the worker: deltas bring the rest.
 func (t *topic) mayMiss(now state) bool {
 	return !t.frames.polls() && now.asked != t.ask && now.status == lifecycle.Running &&
 		(!now.watched || t.frames.host.Now().Sub(now.accepted) >= ackTimeout)
@@ -149,18 +149,18 @@ func (r *reader) emit(e Event) {
 	r.err = r.sink(e)
 }
 
-// send sends the differences to what was sent.
+// send sends the differences to the last state that was sent.
 func (r *reader) send(now state) {
 	before := r.sent
 	r.sent = now
 	switch {
 	case before.run == "" || now.cut != before.cut || len(now.text)-len(before.text) > maxBehind:
 		text, calls := now.text, now.calls()
-		r.emit(Event{Event: Init, Run: now.view, Text: &text, Steps: &calls}) // supersedes all earlier events
-	case now.status == lifecycle.Queued || now.status == lifecycle.Running: // that it has begun comes before its output
+		r.emit(Event{Event: Init, Run: now.view, Text: &text, Steps: &calls}) // replaces all earlier events
+	case now.status == lifecycle.Queued || now.status == lifecycle.Running: // a start is sent before its output
 		r.sendStatus(before, now)
 		r.sendOutput(before, now)
-	default: // that it paused or ended comes after it
+	default: // a pause or an end is sent after it
 		r.sendOutput(before, now)
 		r.sendStatus(before, now)
 	}

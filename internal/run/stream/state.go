@@ -18,12 +18,12 @@ type state struct {
 
 	head
 
-	view    *view.Run // of the version, which nobody changes
+	view    *view.Run // of the version; nobody changes it
 	partial bool      // some stored frames could not be read
 }
 
-// head is the part of a run's head that streams need. The head itself is much larger, and each topic and each reader
-// keeps one.
+// head is the part of a run's head that streams need. Each topic and each reader keeps one; the head itself is much
+// larger.
 type head struct {
 	run      string // its id; empty before the first read
 	version  int64
@@ -39,11 +39,11 @@ func headOf(e record.RunEntity) head {
 	return head{r.ID(), e.Version(), r.Attempt, r.Status, r.Pause, r.Watched, r.CreatedAt}
 }
 
-// frameAt is the key of the nth frame after those of the state. Frames are numbered without gaps.
+// frameAt is the key of frame n after the last frame of the state. Frames are numbered without gaps.
 func (s state) frameAt(n int64) table.Key { return frameKey(s.run, s.attempt, s.seq+n) }
 
-// read reads the run, then its journal if that is needed, then its frames. In this order each may be newer than the
-// one before it, but never older. The state itself does not change.
+// read reads the run, then its journal if needed, then its frames. In this order each may be newer than the one before
+// it, but never older. The state itself does not change.
 func (s state) read(
 	ctx context.Context, store *record.Store, frames *frameTable, scope record.Scope, run string,
 ) (state, error) {
@@ -84,7 +84,7 @@ func (s state) read(
 	return s, err
 }
 
-// readFrames adds the new frames of the run's attempt. Where some cannot be read, the state is partial: they are read
+// readFrames adds the new frames of the run's attempt. If some cannot be read, the state is partial: they are read
 // later, or the journal has their content.
 func (s *state) readFrames(ctx context.Context, frames *frameTable) {
 	for after := max(s.seq-1, 0); ; after = s.seq { // the last frame may have grown

@@ -1,23 +1,23 @@
-// Package stream streams the live output of a run from its worker to its readers. The output is frames in a
-// short-lived table, and notifications.
+// Package stream streams the live output of a run from its worker to its readers. The output is frames in a short-lived
+// table, and notifications.
 //
-// Frames are stored only while a run has readers. A reader announces itself by a watch row. The worker's [Writer]
-// polls that row, stores the text so far, and continues with deltas. Deltas that follow quickly share a frame. On AWS
-// a frame has those of a quarter of a second. On a laptop a frame is overwritten until it has a kilobyte.
+// Frames are stored only while a run has readers. A reader announces itself by a watch row. The worker's [Writer] polls
+// that row, stores the text so far, and continues with deltas. Deltas in quick succession share a frame. On AWS a frame
+// has those of a quarter of a second. On a laptop a frame is overwritten until it has a kilobyte.
 //
-// Readers pull. The readers of a run in one process share a topic: the tables are read once for all, and the text
-// so far is held once. Each reader gets the differences at its own pace, so a slow one needs no buffer and never slows
-// a run. Where nothing notifies, one poll loop of the process, the broadcaster's, looks for news of all topics. The
-// work never waits for a stream: its output is stored in the background.
+// Readers pull. The readers of a run in one process share a topic: it reads the tables once for all, and keeps one copy
+// of the text so far. Each reader gets the differences at its own pace. So a slow reader needs no buffer and never
+// slows a run. Without notifications, one poll loop of the process, the broadcaster's, polls for all topics. The work
+// never waits for a stream: its output is stored in the background.
 //
 // Each file knows the ones below it:
 //
 //	stream.go                    the public Hub
 //	reader.go       writer.go    one reader; one writer
-//	broadcaster.go  encoder.go   what a process reads for others, and its poll loop; frames of output
-//	topic.go        inbox.go     what the readers of a run share; paused runs
+//	broadcaster.go  encoder.go   the shared reads of a process, and its poll loop; frames of output
+//	topic.go        inbox.go     the shared state of a run's readers; paused runs
 //	state.go        until.go     a run with its output so far; a wait for one run
-//	progress.go     feed.go      text and steps; what is read once for all that follow it
+//	progress.go     feed.go      text and steps; a value that is read once for all its followers
 //	frames.go                    rows
 //	notifier.go
 //
@@ -38,7 +38,7 @@ type Hub struct {
 	broadcaster *broadcaster
 }
 
-// New makes a hub over a table of its own.
+// New makes a hub over a table. No other data is in this table.
 func New(t table.Table, n Notifier, h host.Host, log *slog.Logger) *Hub {
 	frames := &frameTable{table: t, notifier: n, host: h}
 	return &Hub{frames: frames, broadcaster: newBroadcaster(frames, log)}

@@ -10,13 +10,13 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// topic is what the readers of a run share in this process.
+// topic is the shared state of a run's readers in this process.
 type topic struct {
 	feed[state]
 
 	store *record.Store
 	key   topicKey
-	ask   string // the worker acknowledges this id in a frame; all of its earlier output is stored before that
+	ask   string // the worker acknowledges this id in a frame, after it has stored all earlier output
 
 	// The feed's mutex guards these.
 	watched  time.Time     // when the watch row was stored
@@ -37,7 +37,7 @@ func newTopic(ctx context.Context, f *frameTable, s *record.Store, key topicKey)
 	return t
 }
 
-// fetch reads the run. The watch row is stored before, so that no output is missed.
+// fetch reads the run. It stores the watch row first, so that no output is missed.
 func (t *topic) fetch(ctx context.Context, known state) (fresh state, news bool, err error) {
 	t.keepWatch(ctx)
 	fresh, err = known.read(ctx, t.store, t.frames, t.key.scope, t.key.run)
@@ -55,7 +55,7 @@ func (t *topic) mustWatch() bool {
 	return t.frames.host.Now().Sub(t.watched) >= watchLife/2 && !t.value.status.Terminal()
 }
 
-// keepWatch stores the watch row again when it must be. If that fails it is tried again later.
+// keepWatch stores the watch row again if necessary. After a failure it is tried again later.
 func (t *topic) keepWatch(ctx context.Context) {
 	now := t.frames.host.Now()
 	if t.mustWatch() && t.frames.watch(ctx, t.key.run, t.ask) == nil {
@@ -65,7 +65,7 @@ func (t *topic) keepWatch(ctx context.Context) {
 	}
 }
 
-// isDue is that of the feed. A run that is polled, or notifies, is hardly read without that.
+// isDue is that of the feed. If the run is polled, or there are notifications, such reads are rare.
 func (t *topic) isDue(now, tick time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,9 +79,9 @@ func (t *topic) isDue(now, tick time.Duration) bool {
 	return t.begun == t.ended && now+tick/2 > t.readAt+wait
 }
 
-// unpollable reports whether a poll could miss something, so that the topic reads by itself. The run was not read
-// yet, or some of it could not be. Or no frame of its attempt is known: earlier frames may have expired, and so the
-// number of the next one is unknown until the worker acknowledges the topic's ask. The caller holds the lock.
+// unpollable reports whether a poll could miss output, so that the topic must read for itself. The run was not read
+// yet, or only in part. Or no frame of its attempt is known: earlier frames may have expired. The number of the next
+// one is then unknown until the worker acknowledges the topic's ask. The caller holds the lock.
 func (t *topic) unpollable() bool {
 	return t.value.run == "" || t.value.partial || t.value.status == lifecycle.Running && t.value.seq == 0
 }
@@ -98,12 +98,12 @@ func (t *topic) poll(now, tick time.Duration) bool {
 	return true
 }
 
-// framesAhead is how many frames a poll reads of a running run. Of words that come one after the other a worker stores
-// one frame between two ticks, at times two.
+// framesAhead is the number of frames that a poll reads of a running run. If single words arrive, a worker stores one
+// frame between two ticks, sometimes two.
 const framesAhead = 2
 
-// addNext adds frames that a poll has read to the known state, up to the first that is missing. It reports whether
-// there may be more behind them.
+// addNext adds the frames of a poll to the known state, up to the first missing one. It reports whether there may be
+// more after them.
 func (t *topic) addNext(items []*table.Item) (more bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,14 +116,14 @@ func (t *topic) addNext(items []*table.Item) (more bool) {
 			t.want() // the topic's own read handles it
 			return false
 		}
-		// Meanwhile the topic may have read the frame, or may be reading, or the run may have changed.
+		// By now the topic may have read the frame, or may be reading, or the run may have changed.
 		if t.reading || t.value.status != lifecycle.Running || item.Key != t.value.frameAt(1) {
 			return false
 		}
 		t.value.add(frame)
 		t.found(true)
 		t.publish()
-		// A short piece of text is stored alone. Behind a step or a long text there may be more.
+		// A short piece of text is stored alone. After a step or a long text there may be more.
 		more = more || t.late || frame.Kind != events.FrameDelta || len(frame.Text) >= gatherText
 	}
 	return more

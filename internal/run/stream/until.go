@@ -9,8 +9,8 @@ import (
 )
 
 // Until waits until enough returns true for a run, or for d, or for as long as the request may wait (package waiting).
-// It returns the run as it is then. seen is a version of it that is not enough, 0 for none. The error is ctx's, or that
-// of the store: not found, if there is no such run in the scope.
+// It returns the run as it is then. seen is a version of the run that is not enough, 0 for none. The error is ctx's, or
+// that of the store: not found, if there is no such run in the scope.
 func (h *Hub) Until(
 	ctx context.Context, s *record.Store, scope record.Scope, run string, seen int64, d time.Duration,
 	enough func(record.Run) bool,
@@ -18,7 +18,7 @@ func (h *Hub) Until(
 	return runWait{h.frames, s, scope, run, run, enough}.until(ctx, seen, d)
 }
 
-// UntilEnd is Until for a run that has ended or waits for a human. No other change of the run wakes the caller.
+// UntilEnd is Until for a run that has ended or waits for a person. No other change of the run wakes the caller.
 func (h *Hub) UntilEnd(
 	ctx context.Context, s *record.Store, scope record.Scope, run string, seen int64, d time.Duration,
 ) (record.RunEntity, error) {
@@ -36,12 +36,12 @@ type runWait struct {
 	enough func(record.Run) bool
 }
 
-// until reads the run at each notification, unless that brings the run. Where nothing notifies it polls by itself:
-// such a process waits for one run at a time, so that there is nothing to share. A poll looks whether the run has
-// changed, which costs half of a read and may lag a moment. What is returned has been read.
+// until reads the run at each notification, unless the notification has the run. With polling it polls for itself: such
+// a process waits for one run at a time, so that there is nothing to share. A poll checks whether the run has changed,
+// which costs half of a read and may lag a little. until returns only a run that was read.
 //
-// What a notification brings may be older than what the caller has seen; it is not returned then. If it is newer, it
-// was committed since, so that the run was like that while the caller waited.
+// The run of a notification may be older than the version that the caller has seen. It is then not returned. If it is
+// newer, it was committed since, so that it was the state of the run while the caller waited.
 func (w runWait) until(ctx context.Context, seen int64, d time.Duration) (record.RunEntity, error) {
 	sub := subscribe(w.frames.notifier, w.frames.host, w.name)
 	defer sub.Close()
@@ -81,7 +81,8 @@ func (w runWait) read(ctx context.Context) (record.RunEntity, error) {
 	return w.store.LiveRun(ctx, w.scope, w.run)
 }
 
-// hasChanged looks whether the run has another version. Where that cannot be looked for, a read returns the error.
+// hasChanged reports whether the run has another version, or whether the version cannot be read. A read then returns
+// the error.
 func (w runWait) hasChanged(ctx context.Context, seen int64) bool {
 	now, err := w.store.Versions(ctx, w.run)
 	return err != nil || now[0] != seen

@@ -10,30 +10,30 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// refreshed is after how long the whole text is stored again, for new readers.
+// refreshed is the time after which the whole text is stored again, for new readers.
 const refreshed = frameLife * 3 / 4
 
 // Writer stores the live output of one attempt of a run. The work only adds to it and never waits. Run stores the
-// output in the background while the run has readers. What cannot be stored is stored again, and later output joins it
-// meanwhile. So the text itself bounds the memory used.
+// output in the background while the run has readers. After a failure it stores the output again, together with later
+// output. So the text itself bounds the memory used.
 type Writer struct {
 	table *frameTable
 	run   string
 	more  *Subscription // to the run; there is more to store, or a reader
-	base  int           // bytes of text that the journal had when the attempt began; readers get them from there
+	base  int           // bytes of text in the journal when the attempt began; readers get the text after them
 
-	notified atomic.Bool // of the run, since Run has looked for readers
+	notified atomic.Bool // of the run, since Run has checked for readers
 
 	mu      sync.Mutex
 	encoder *encoder
-	pending []events.Frame // their storing failed; they are stored again as they are, before anything else
+	pending []events.Frame // their storing failed; they are stored again unchanged, before any other
 	watched bool           // only Run changes it
 	since   time.Duration  // when text was last stored from its beginning
 	due     time.Duration  // when the next commit may be made
 }
 
-// Writer makes the writer of an attempt. text is what earlier attempts have journalled. watched says that the run has
-// readers from the start.
+// Writer makes the writer of an attempt. text is the text that earlier attempts have journalled. watched means that the
+// run has readers from the start.
 func (h *Hub) Writer(run string, attempt int, text string, watched bool) *Writer {
 	w := &Writer{
 		table: h.frames, run: run, more: &Subscription{host: h.frames.host}, base: len(text), watched: watched,
@@ -57,7 +57,7 @@ func (w *Writer) Append(_ context.Context, text string) {
 	}
 }
 
-// Replace replaces the text: a failed model call is retried, so its output since the last step is removed.
+// Replace replaces the text. A failed model call is retried, so its output since the last step is removed.
 func (w *Writer) Replace(_ context.Context, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,19 +83,19 @@ func (w *Writer) wakeUp() {
 	}
 }
 
-// Run stores the output for readers, and polls every so often whether there are any, until ctx ends. Then it stores the
-// rest. Each call of the table takes at most callTime.
+// Run stores the output for readers until ctx ends, and checks for readers at the interval every. At the end it stores
+// the rest. Each call of the table takes at most callTime.
 func (w *Writer) Run(ctx context.Context, every time.Duration) {
 	defer w.more.Close()
-	// Without polling a look is cheap, and later readers cause a notification. The first attempt of a run that is
-	// streamed from its start has a reader whose watch row may not be stored yet.
+	// Without polling a check is cheap, and later readers cause a notification. If a run is streamed from its start,
+	// its first attempt has a reader whose watch row may not be stored yet.
 	if !w.table.polls() && (w.encoder.attempt > 1 || !w.watched) && ctx.Err() == nil {
 		w.poll(ctx)
 	}
 	polled := w.table.host.Elapsed()
 	for ctx.Err() == nil {
 		_, _ = w.more.Wait(ctx, w.nextWait(polled+every))
-		reader := w.notified.Swap(false) // there may be a new one
+		reader := w.notified.Swap(false) // there may be a new reader
 		if now := w.table.host.Elapsed(); ctx.Err() == nil && (reader || now-polled >= every) {
 			w.poll(ctx)
 			polled = w.table.host.Elapsed()
@@ -105,7 +105,7 @@ func (w *Writer) Run(ctx context.Context, every time.Duration) {
 	w.flush(ctx)
 }
 
-// nextWait is how long to wait for more: until the next poll, or until the waiting output may be stored.
+// nextWait is the wait for more: until the next poll, or until the waiting output may be stored.
 func (w *Writer) nextWait(poll time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,7 +125,7 @@ func (w *Writer) ready(now time.Duration) bool {
 	return w.waiting() && (now >= w.due || len(w.pending) == 0 && w.encoder.waitingText() >= gatherText)
 }
 
-// poll checks whether the run has readers. If it is the first one, the text since the journal is stored for it.
+// poll checks whether the run has readers. For the first reader, the text since the journal is stored.
 func (w *Writer) poll(ctx context.Context) {
 	watched, ask, err := w.table.watched(ctx, w.run, w.watched)
 	if err != nil {
@@ -146,7 +146,7 @@ func (w *Writer) poll(ctx context.Context) {
 	}
 }
 
-// flush stores what may be stored now, or everything if ctx has ended.
+// flush stores the output that may be stored now, or all of it if ctx has ended.
 func (w *Writer) flush(ctx context.Context) {
 	for all := false; ; {
 		list := w.take(all || ctx.Err() != nil)
@@ -161,7 +161,7 @@ func (w *Writer) flush(ctx context.Context) {
 	}
 }
 
-// take returns the frames to store: those whose storing failed, or else those of the waiting output.
+// take returns the frames to store: those that could not be stored before, or else those of the waiting output.
 func (w *Writer) take(all bool) []events.Frame {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,7 +174,7 @@ func (w *Writer) take(all bool) []events.Frame {
 	return w.encoder.next()
 }
 
-// written records the result of storing frames. If it failed, it is unknown whether they are stored, and they are
+// written records the result of storing frames. After a failure it is unknown whether they are stored, so they are
 // stored again.
 func (w *Writer) written(list []events.Frame, err error) {
 	w.mu.Lock()

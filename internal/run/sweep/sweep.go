@@ -1,14 +1,14 @@
-// Package sweep is the sweeper: it reconciles what is due, so that every nudge and timer may be lost.
+// Package sweep is the sweeper: it reconciles due items, so that every wakeup and timer may be lost.
 //
-// It makes itself the transitions that need no worker (a run that could not be started, a pause that expired, a run
-// whose worker is lost and that must not continue), so that they happen even while the queue is down. For what needs
-// a worker or a sender it sends a nudge, and postpones the item's due time, so that items at the front do not starve
-// the others.
+// It makes the transitions that need no worker itself, so that they happen even while the queue is down. These are for
+// a run that could not be started, a pause that expired, and a run whose worker is lost and that must not continue. For
+// an item that needs a worker or a sender it sends a wakeup. It then postpones the item's due time, so that items at
+// the front do not starve the others.
 //
-// A sweep goes in rounds. In each of them every shard of the due index is looked at once, side by side, and a page of
-// what is due there is reconciled, of which the kinds take turns: a backlog of one delays nothing of another by more
-// than a round. It ends when nothing is left, or before its context's deadline; what is left stays due, and the next
-// sweep goes on. The same holds if it is killed anywhere.
+// A sweep has rounds. A round lists all shards of the due index in parallel, and reconciles a page of the due items of
+// each. The kinds take turns in a page: a backlog of one kind delays no other kind by more than a round. The sweep ends
+// when no item is left, or before its context's deadline. Items that are left stay due, and the next sweep continues
+// with them. The same holds if it is killed at any point.
 //
 // It imports transition, record, catalog, lifecycle, docstate, queue, problem, events and host.
 package sweep
@@ -39,14 +39,14 @@ type Sweeper struct {
 	Queue    queue.Queue
 	Host     host.Host
 	Log      *slog.Logger
-	// OnLeft is called at the end of each sweep with the number of items that it saw to be due and did not come to, by
-	// kind; of each shard it sees about a thousand items at most. Nil: nobody wants to know.
+	// OnLeft is called at the end of each sweep with the number of due items that it listed but did not reconcile, by
+	// kind. It lists about a thousand items of each shard at most. OnLeft may be nil.
 	OnLeft func(left map[string]int)
 
 	atWork *atWork // of a sweep
 }
 
-// atWork remembers for the time of a sweep which organizations have runs at work: many runs of one may be overdue.
+// atWork caches, for one sweep, which organizations have running runs: many runs of one may be overdue.
 type atWork struct {
 	look  func(ctx context.Context, organization string) (bool, error)
 	known sync.Map // by organization
@@ -64,28 +64,29 @@ func (a *atWork) of(ctx context.Context, organization string) (bool, error) {
 }
 
 const (
-	// page is how many items of a shard are reconciled in a round.
+	// page is the number of items of a shard that are reconciled in a round.
 	page = 100
-	// window is how many items of a shard a look lists, so that a kind of which little is due is seen beside one of
-	// which much is. DynamoDB lists as many keys in one call.
+	// window is the number of items of a shard in one listing. It is larger than page, so that a kind with few due
+	// items is listed next to a kind with many. DynamoDB lists as many keys in one call.
 	window = 1000
-	// batch is how many items are reconciled together: their nudges are sent in one call.
+	// batch is the number of items that are reconciled together: their wakeups are sent in one call.
 	batch = 10
-	// spare is how long before its context's deadline a sweep begins nothing more.
+	// spare is the time before its context's deadline in which a sweep begins no more work.
 	spare = 5 * time.Second
-	// again is how long an item is left alone after a nudge was sent; soon, after sending failed.
+	// again is the time until the next wakeup of an item; soon is the same after a failure to send.
 	again = 30 * time.Second
 	soon  = 2 * time.Second
-	// longest is the longest time that an overdue webhook delivery is left alone.
+	// longest is the longest time between two wakeups of an overdue item that may wait longer each time: a webhook
+	// delivery or a document.
 	longest = 30 * time.Minute
 )
 
-// Sweep reconciles everything that is due, once, as far as it comes before ctx's deadline. The error joins those of
-// reading the due index, and that of ctx; failures of single items are logged.
+// Sweep reconciles every due item once, until shortly before ctx's deadline. The error joins those of reading the due
+// index, and that of ctx; failures of single items are logged.
 func (s *Sweeper) Sweep(ctx context.Context) error { return s.until(ctx, s.Host.Now()) }
 
-// Adopt reconciles everything that will ever be due. It is called after a start, when the leases and claims of the
-// process before are void. The error is that of Sweep.
+// Adopt reconciles every item with a due time, also in the future. It is called after a start, when the leases and
+// claims of the earlier process are void. The error is that of Sweep.
 func (s *Sweeper) Adopt(ctx context.Context) error {
 	return s.until(ctx, s.Host.Now().AddDate(100, 0, 0))
 }
@@ -131,13 +132,13 @@ type shard struct {
 	number int
 	until  time.Time
 	seen   map[record.DueItem]bool // items that were reconciled, or could not be
-	stale  int                     // how many of them the last look listed; the next one lists as many more
-	left   map[string]int          // what the last look listed and its turn did not come to, by kind
+	stale  int                     // how many of them the last listing had; the next one lists as many more
+	left   map[string]int          // items of the last listing that its turn did not reach, by kind
 	err    error                   // why the shard could not be read
-	done   bool                    // nothing is left, or it could not be read
+	done   bool                    // no item is left, or the shard could not be read
 }
 
-// turn looks at the shard once and reconciles a page. A reconciled item is due later or not at all, so a look without
+// turn lists the shard once and reconciles a page. A reconciled item is due later or not at all, so a listing without
 // new items ends the shard.
 func (s *shard) turn(ctx context.Context) {
 	size := window + s.stale
@@ -165,7 +166,7 @@ func (s *shard) turn(ctx context.Context) {
 	s.done = len(fresh) == 0 || listed < size && len(s.left) == 0
 }
 
-// share divides a list into its first n items, of which the kinds take turns, and the rest. Each kind keeps its order.
+// share divides a list into its first n items, in which the kinds take turns, and the rest. Each kind keeps its order.
 func share(list []record.DueItem, n int) (first, rest []record.DueItem) {
 	var kinds []string
 	of := map[string][]record.DueItem{}
@@ -187,15 +188,15 @@ func share(list []record.DueItem, n int) (first, rest []record.DueItem) {
 	return mixed[:n], mixed[n:]
 }
 
-// task is what is left to do for an item whose receiver must be told of it.
+// task is the rest of the work for an item: a wakeup, and the postponement.
 type task struct {
 	nudge queue.Message
-	// postpone puts the item's due time off, by wait or longer.
+	// postpone moves the item's due time by wait or longer.
 	postpone func(ctx context.Context, wait time.Duration) error
 }
 
-// reconcile reconciles a batch of items: it decides about each, sends the nudges of all together, then puts the items
-// off that it has sent one for, or could not.
+// reconcile reconciles a batch of items. It decides each, sends all wakeups together, then postpones the items that
+// have a task, also when sending failed.
 func (s *Sweeper) reconcile(ctx context.Context, batch []record.DueItem) {
 	var items []record.DueItem
 	var tasks []task
@@ -222,7 +223,7 @@ func (s *Sweeper) reconcile(ctx context.Context, batch []record.DueItem) {
 	}
 }
 
-// guard logs what goes wrong with an item: one bad item keeps nobody from looking at the others.
+// guard logs errors and panics of an item: one bad item does not stop the others.
 func (s *Sweeper) guard(e record.DueItem, f func() error) {
 	died := host.Catch(func() {
 		if err := f(); err != nil {
@@ -235,7 +236,7 @@ func (s *Sweeper) guard(e record.DueItem, f func() error) {
 	}
 }
 
-// decide does what an item needs, or returns the task that is left: a nudge, and what follows it.
+// decide does the work that an item needs, or returns the task that is left: a wakeup and a postponement.
 func (s *Sweeper) decide(ctx context.Context, due record.DueItem) (*task, error) {
 	switch due.Kind {
 	case "run":
@@ -285,13 +286,13 @@ func (s *Sweeper) run(ctx context.Context, id string) (*task, error) {
 	return nil, s.apply(ctx, e, lifecycle.Postpone{Due: later(todo.Again, now)})
 }
 
-// apply makes a transition in one try: if another process was faster, it has reconciled the run.
+// apply makes a transition in one attempt: if another process was faster, it has reconciled the run.
 func (s *Sweeper) apply(ctx context.Context, e record.RunEntity, event lifecycle.Event) error {
 	_, err := s.Executor.Apply(ctx, e, s.Store.Begin(s.Host.NewID()), transition.Change{Event: event})
 	return transition.IgnoreRace(err)
 }
 
-// later returns a due time at least a second in the future, whatever the clocks say.
+// later returns a due time at least a second in the future, also if a clock was set back.
 func later(at, now time.Time) time.Time {
 	if at.Before(now.Add(time.Second)) {
 		return now.Add(time.Second)
@@ -299,17 +300,17 @@ func later(at, now time.Time) time.Time {
 	return at
 }
 
-// nudge is the task to send a nudge and to postpone its item.
+// nudge returns the task to send a wakeup and to postpone its item.
 func (s *Sweeper) nudge(kind events.NudgeKind, id, group string,
 	postpone func(ctx context.Context, wait time.Duration) error) *task {
 	return &task{queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group}, postpone}
 }
 
-// patient is for how long an item that was due at a time may be left alone: longer, the longer it has waited, as the
-// queue is behind and further nudges would make that worse.
+// patient returns the time until the next wakeup of an item that was due at a time. It grows with the time that the
+// item has waited: the queue is behind, and more wakeups would make that worse.
 func patient(wait time.Duration, due, now time.Time) time.Duration {
 	if wait != again {
-		return wait // no nudge was sent
+		return wait // no wakeup was sent
 	}
 	return min(max(again, now.Sub(due)), longest)
 }
@@ -344,11 +345,11 @@ func (s *Sweeper) job(ctx context.Context, id string) (*task, error) {
 	}), nil
 }
 
-// file has a file removed that has no holders.
+// file sends a wakeup to remove a file without references.
 func (s *Sweeper) file(ctx context.Context, id string) (*task, error) {
 	e, err := record.Resource[record.File](ctx, s.Store, record.System(), id)
 	if err != nil || e.Value.Due.IsZero() || e.Value.Due.After(s.Host.Now()) {
-		return nil, nil // removed, has a holder, or not due yet
+		return nil, nil // removed, referred to, or not due yet
 	}
 	return s.nudge(events.NudgeJob, record.FileNudge(id), e.Value.Organization,
 		func(ctx context.Context, wait time.Duration) error {
@@ -356,7 +357,7 @@ func (s *Sweeper) file(ctx context.Context, id string) (*task, error) {
 		}), nil
 }
 
-// document has the ingestion of a document go on.
+// document sends a wakeup to continue the ingestion of a document.
 func (s *Sweeper) document(ctx context.Context, id string) (*task, error) {
 	e, err := record.Resource[catalog.Document](ctx, s.Store, record.System(), id)
 	if problem.Is(err, "not_found") {
@@ -371,7 +372,7 @@ func (s *Sweeper) document(ctx context.Context, id string) (*task, error) {
 			look := now.Add(patient(wait, e.Value.Ingestion.Due, now))
 			after, err := docstate.Apply(e.Value.Ingestion, now, docstate.Postpone{Look: look})
 			if err != nil {
-				return nil // it has ended meanwhile
+				return nil // the ingestion has ended by now
 			}
 			e.Value.Ingestion = after
 			return s.Executor.Write(ctx, func(tx *record.Tx) { record.PutResource(tx, e) })

@@ -7,7 +7,7 @@ import (
 	"agentplatform/internal/core/lifecycle"
 )
 
-// Move is a transition that was committed.
+// Move is a committed transition.
 type Move struct {
 	// Event is the name of its event, as in [lifecycle.Transitions], or [Accepted] or [Promoted] for a new run.
 	Event string
@@ -19,8 +19,8 @@ type Move struct {
 
 // The events of a [Move] that makes a run.
 const (
-	Accepted = "accept"  // of a message, which did not have to wait
-	Promoted = "promote" // of the first parked message, when the run ended that it waited for
+	Accepted = "accept"  // of a message that did not have to wait
+	Promoted = "promote" // of the first parked message, at the end of the run that it waited for
 )
 
 // entered are the log's messages for a run that enters a status.
@@ -35,7 +35,7 @@ var entered = map[lifecycle.Status]string{
 }
 
 // moved calls OnTransition, and logs a status that the run has entered. A failure and a timeout are logged at the level
-// info, not as warnings: most have their cause in an agent. The error is not logged: it may have words of the client.
+// info, not as warnings: most have their cause in an agent. The error is not logged: it may contain text of the client.
 func (x *Executor) moved(ctx context.Context, m Move) {
 	if x.OnTransition != nil {
 		x.OnTransition(m)
@@ -48,7 +48,7 @@ func (x *Executor) moved(ctx context.Context, m Move) {
 	if r.Status == lifecycle.TimedOut || r.Status == lifecycle.Failed {
 		level = slog.LevelInfo
 	}
-	if x.Log.Enabled(ctx, level) { // most are not: the arguments would be allocated for nothing
+	if x.Log.Enabled(ctx, level) { // most levels are not: the arguments would be allocated for nothing
 		x.Log.Log(ctx, level, entered[r.Status], "run_id", r.ID(), "status", r.Status, "attempt", r.Attempt,
 			"active_ms", r.ActiveMS, "limit_ms", r.LimitMS, "organization_id", r.Organization)
 	}

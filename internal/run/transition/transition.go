@@ -1,12 +1,12 @@
-// Package transition makes transitions of runs, the imperative shell around the pure lifecycle: load, decide, commit
-// everything at once, then send what may be lost.
+// Package transition makes transitions of runs. It is the imperative shell around the pure lifecycle: load, decide,
+// commit everything together, then send the messages that may be lost.
 //
-// All that a transition writes (run, chat, slots, journal, ledger, webhook delivery, the next parked message's run) is
-// one commit, on condition of the version that was read. After a conflict the transition is decided again. Wake-up
-// messages and timers are sent after the commit; the sweeper makes up for lost ones.
+// One commit has everything that a transition writes: run, chat, slots, journal, ledger, webhook delivery, and the run
+// of the next parked message. It has the condition that the run still has the version that was read. After a conflict
+// the transition is decided again. Wakeups and timers are sent after the commit; the sweeper replaces lost ones.
 //
-// It must not know HTTP, models or tools. It imports lifecycle, record, events, problem, host, trace and the queue and
-// timer ports.
+// The package must not know HTTP, models or tools. It imports lifecycle, record, events, problem, host, trace and the
+// queue and timer ports.
 package transition
 
 import (
@@ -33,11 +33,10 @@ import (
 	"agentplatform/internal/store/timer"
 )
 
-// Notifier notifies those in this process who wait for what has a name: a run's id, [record.EndOf],
-// [record.InboxOf].
+// Notifier notifies waiters in this process. They wait for a name: a run's id, [record.EndOf], [record.InboxOf].
 type Notifier interface {
 	Notify(what string)
-	// NotifyEnd is Notify of [record.EndOf] of a run, which it hands to them as it is stored.
+	// NotifyEnd is Notify of [record.EndOf] of a run. It also passes the stored run to the waiters.
 	NotifyEnd(run record.RunEntity)
 }
 
@@ -48,24 +47,25 @@ type Caps func(ctx context.Context, organization, user string) (ofUser, ofOrgani
 type Executor struct {
 	Store         *record.Store
 	Queue         queue.Queue
-	Timer         timer.Timer // nil: the sweeper comes so often that it is soon enough for pauses that expire
+	Timer         timer.Timer // nil: the sweeper is frequent enough to find expired pauses
 	Notifier      Notifier
 	Host          host.Host
 	Log           *slog.Logger
 	Caps          Caps
 	StartDeadline time.Duration
-	// ProcessID is the process id where only one process runs: leases of other process ids are void then. Else it is
+	// ProcessID is the process id if only one process runs: the leases of other process ids are then void. Else it is
 	// empty.
 	ProcessID string
-	// Starter has workers of this process execute runs as soon as they are accepted; nil: each run waits for its nudge.
+	// Starter lets workers of this process execute runs as soon as they are accepted; nil: each run waits for its
+	// wakeup.
 	Starter Starter
 	// OnTransition is called after the commit of every transition, also of those that make a run. It may be nil.
 	OnTransition func(Move)
 }
 
-// Next is [lifecycle.Next], but that a queued run whose start deadline has passed need not fail. atWork says whether a
-// worker is at work on a run of the organization: then those runs hold the turn of this one up, and its deadline is
-// moved. The error is that of atWork.
+// Next is [lifecycle.Next] with one difference: a queued run whose start deadline has passed does not always fail.
+// atWork reports whether a worker executes a run of the organization. If so, those runs delay this one, and its
+// deadline is moved. The error is that of atWork.
 func (x *Executor) Next(
 	ctx context.Context, r lifecycle.Run, atWork func(ctx context.Context, organization string) (bool, error),
 ) (lifecycle.PendingWork, error) {
@@ -81,8 +81,8 @@ func (x *Executor) Next(
 	return todo, err
 }
 
-// Postponed is the event that has the sweeper look at a run again when it is due. It also moves the start deadline of
-// a queued run while atWork reports that a worker has a run of the organization. The error is that of atWork.
+// Postponed returns the event after which the sweeper looks at a run again when it is due. It also moves the start
+// deadline of a queued run while a worker executes a run of the organization. The error is that of atWork.
 func (x *Executor) Postponed(
 	ctx context.Context, r lifecycle.Run, due time.Time,
 	atWork func(ctx context.Context, organization string) (bool, error),
@@ -100,35 +100,39 @@ func (x *Executor) Postponed(
 	return later, nil
 }
 
-// AtWork says whether a worker is at work on a run of the organization. The error is one of the store.
+// AtWork reports whether a worker executes a run of the organization. The error is one of the store.
 func (x *Executor) AtWork(ctx context.Context, organization string) (bool, error) {
 	return x.Store.AtWork(ctx, organization, x.Host.Now(), x.ProcessID)
 }
 
-// Change is a transition to make, with what is stored beside the run because of it. The decide function adds anything
-// else to the unit of work.
+// Change is a transition to make, with the data that is stored with the run. The decide function adds all other writes
+// to the unit of work.
 type Change struct {
 	Event      lifecycle.Event
 	Steps      []record.Step         // journal entries
-	Spare      []record.Step         // further ones that Result has: stored unless the run completes
+	Spare      []record.Step         // further ones, which Result has: stored unless the run completes
 	Interrupts []record.Interrupt    // of a pause
-	Decisions  *record.Decisions     // that end a pause
+	Decisions  *record.Decisions     // the decisions that end a pause
 	Result     json.RawMessage       // of a completed run
 	Chat       func(*lifecycle.Chat) // an edit of the chat, made when the run releases it
 	Callback   bool                  // the run has webhooks from now on, if it had none
 }
 
-// attempts bounds how often a transition is decided again because of conflicts. In each round another write succeeded,
-// so that many in a row mean heavy contention, and the caller is told to try again later.
+// attempts bounds the decisions of a transition after conflicts. In each round another write succeeded, so that many in
+// a row mean heavy contention. The caller then gets an error that asks for a later retry.
 const attempts = 24
 
-// Do loads a run, calls decide for the transition and makes it; after a conflict it does so again, with the same write
-// id. What decide adds to the unit of work is committed with the transition. It returns the run as it is after the
+// Do loads a run, calls decide for the transition and makes it. After a conflict it does so again, with the same write
+// id. The writes that decide adds to the unit of work are committed with the transition. Do returns the run after the
 // transition.
 //
-// It returns what reading the run in the scope returns (a problem of kind NotFound or Forbidden), what decide returns,
-// lifecycle.ErrRefused when the transition is not allowed, a problem of kind Unavailable after 24 conflicts, the
-// context's error when it ends between two tries, and what [record.Tx.Commit] returns besides record.ErrConflict.
+// It returns:
+//
+//   - the errors of reading the run in the scope (a problem of kind NotFound or Forbidden) and of decide
+//   - lifecycle.ErrRefused if the transition is not allowed
+//   - a problem of kind Unavailable after 24 conflicts
+//   - the context's error if it ends between two attempts
+//   - the errors of [record.Tx.Commit] except record.ErrConflict
 func (x *Executor) Do(
 	ctx context.Context, scope record.Scope, id string,
 	decide func(r record.Run, tx *record.Tx) (Change, error),
@@ -165,7 +169,7 @@ func (x *Executor) From(
 		if e, err = x.Store.Run(ctx, record.System(), e.Value.ID()); err != nil {
 			return e, err
 		}
-		if e.WrittenBy(writeID) { // an earlier try was done after all
+		if e.WrittenBy(writeID) { // an earlier attempt was committed after all
 			x.notify(e, false) // its chat may have been deleted since
 			return e, nil
 		}
@@ -173,8 +177,8 @@ func (x *Executor) From(
 	return e, problem.Retry(fmt.Errorf("run %s changed %d times during one transition", e.Value.ID(), attempts))
 }
 
-// IgnoreRace returns nil for an error which says that another process was faster: a conflict, or a transition that is
-// not allowed any more. It returns any other error as it is.
+// IgnoreRace returns nil for an error that means that another process was faster: a conflict, or a transition that is
+// no longer allowed. It returns any other error unchanged.
 func IgnoreRace(err error) error {
 	if errors.Is(err, record.ErrConflict) || errors.Is(err, lifecycle.ErrRefused) {
 		return nil
@@ -182,31 +186,31 @@ func IgnoreRace(err error) error {
 	return err
 }
 
-// Write commits what fill adds to a unit of work, beside any transition. It returns nil, too, where another process was
-// faster; else what [record.Tx.Commit] returns.
+// Write commits the writes that fill adds to a unit of work, without a transition. It also returns nil if another
+// process was faster; else the error of [record.Tx.Commit].
 func (x *Executor) Write(ctx context.Context, fill func(tx *record.Tx)) error {
 	tx := x.Store.Begin(x.Host.NewID())
 	fill(tx)
 	return IgnoreRace(tx.Commit(ctx))
 }
 
-// Pause waits before the next try after a conflict: with jitter, at most 1 ms doubling with try up to 50 ms. It returns
-// the context's error.
+// Pause waits before the next attempt after a conflict: with jitter, at most 1 ms, doubled with each try up to 50 ms.
+// It returns the context's error.
 func (x *Executor) Pause(ctx context.Context, try int) error {
 	return x.Host.Sleep(ctx, host.Jitter(x.Host, min(time.Millisecond<<min(try, 6), 50*time.Millisecond)))
 }
 
-// Apply makes one transition of a run as it was read: it adds the transition to the unit of work and commits that. It
-// returns lifecycle.ErrRefused when the transition is not allowed, record.ErrConflict when the run, its chat or a slot
-// has changed, or what [record.Tx.Commit] returns.
+// Apply makes one transition of a run that was read. It adds the transition to the unit of work and commits that. It
+// returns lifecycle.ErrRefused if the transition is not allowed, record.ErrConflict if the run, its chat or a slot has
+// changed, or the error of [record.Tx.Commit].
 func (x *Executor) Apply(
 	ctx context.Context, e record.RunEntity, tx *record.Tx, c Change,
 ) (record.RunEntity, error) {
 	return x.apply(ctx, e, tx, c, &texts{})
 }
 
-// apply is Apply with what is known of the run's texts. An end needs no room: where the disk has none, the run leaves
-// no text, and the body of its webhook is in the row. Only a completed run needs room, for its result.
+// apply is Apply with the known texts of the run. An end needs no space: on a full disk the run keeps no text, and the
+// body of its webhook is in the row. Only a completed run needs space, for its result.
 func (x *Executor) apply(
 	ctx context.Context, e record.RunEntity, tx *record.Tx, c Change, known *texts,
 ) (record.RunEntity, error) {
@@ -224,7 +228,7 @@ func (x *Executor) apply(
 	return x.commit(ctx, e, &begun, o, c, known)
 }
 
-// commit adds an outcome to the unit of work and commits that.
+// commit adds an outcome to the unit of work and commits it.
 func (x *Executor) commit(
 	ctx context.Context, e record.RunEntity, tx *record.Tx, o lifecycle.Outcome, c Change, known *texts,
 ) (_ record.RunEntity, err error) {
@@ -234,7 +238,7 @@ func (x *Executor) commit(
 	if err := x.beside(ctx, tx, &after, o, c, known); err != nil {
 		return e, err
 	}
-	holder := o.After // the run that has the slots afterwards
+	holder := o.After // the run that has the slots after the commit
 	var promoted *record.Run
 	if o.After.Status.Terminal() || c.Chat != nil {
 		if promoted, err = x.leaveChat(ctx, tx, o, c.Chat); err != nil {
@@ -246,7 +250,7 @@ func (x *Executor) commit(
 	}
 	tx.MoveSlots(o.Before, holder)
 	if o.After.Status.Terminal() {
-		after.PassedOn, after.Parked = after.Parked, nil // the others wait on the promoted run now
+		after.PassedOn, after.Parked = after.Parked, nil // the others now wait for the promoted run
 		if o.Promote == "" {
 			after.Dropped = o.Before.Parked
 		}
@@ -258,15 +262,15 @@ func (x *Executor) commit(
 		return e, err
 	}
 	if parked, is := c.Event.(lifecycle.Park); is {
-		trace.Root(ctx, parked.ID) // the request is of the run that its message becomes later
+		trace.Root(ctx, parked.ID) // the request belongs to the run that its message becomes later
 	}
 	trace.Join(ctx, o.After.ID())
 	x.follow(ctx, lifecycle.NameOf(c.Event), o, promoted)
-	x.notify(written, c.Chat == nil && !o.After.Deleted) // a deleted chat has no runs for those who wait
+	x.notify(written, c.Chat == nil && !o.After.Deleted) // a deleted chat has no runs for waiters
 	return written, nil
 }
 
-// beside writes what is stored beside the run's head.
+// beside writes the data that is stored next to the run's head.
 func (x *Executor) beside(
 	ctx context.Context, tx *record.Tx, after *record.Run, o lifecycle.Outcome, c Change, known *texts,
 ) error {
@@ -291,7 +295,7 @@ func (x *Executor) beside(
 		return err
 	}
 	if partial != nil {
-		raw, _ := json.Marshal(partial) // texts can be encoded
+		raw, _ := json.Marshal(partial) // texts can always be encoded
 		tx.SetOutput(ctx, after, raw)
 	}
 	if after.Status.Terminal() {
@@ -306,23 +310,23 @@ func (x *Executor) beside(
 	return tx.Err()
 }
 
-// maxPartial is how many bytes of text are kept of a cancelled run: a long text must not keep it from its end.
+// maxPartial is the number of bytes of text that a cancelled run keeps: a long text must not prevent its end.
 const maxPartial = 8 << 20
 
-// texts are the journalled steps of the model of a run that is cancelled. They are read again only after a conflict
-// with a write that has journalled more.
+// texts are the journalled model steps of a run that is cancelled. They are read again only after a conflict with a
+// write that has journalled more.
 type texts struct {
 	read bool
 	of   int // steps that the run had
 	all  []record.Step
 	err  error
 
-	noRoom bool // the disk has none for what is left of them
+	noRoom bool // the disk has no space for the rest of them
 }
 
-// partial is what a cancelled run leaves instead of a result; nil: nothing. A run that is removed leaves nothing. Nor
-// does one whose journal cannot be read, or whose text finds no room on the disk, as it must end all the same. The
-// error is that of ctx.
+// partial returns the text that a cancelled run keeps instead of a result; nil: none. A run that is removed keeps none.
+// Nor does a run whose journal cannot be read, or whose text does not fit on the disk, as it must still end. The error
+// is that of ctx.
 func (x *Executor) partial(
 	ctx context.Context, r record.Run, journalled int, c Change, known *texts,
 ) (*events.Partial, error) {
@@ -351,8 +355,8 @@ func (x *Executor) partial(
 	return &events.Partial{Answer: text, FinishReason: string(lifecycle.Cancelled)}, nil
 }
 
-// announce writes the webhook delivery of a status, its body with its final bytes except what a result quotes. Without
-// room on the disk the body is in the delivery's row: metadata and error, which fit into a row.
+// announce writes the webhook delivery of a status. The body has its final bytes, except for quotes in a result. On a
+// full disk the body is in the delivery's row: metadata and error, which fit into a row.
 func (x *Executor) announce(
 	ctx context.Context, tx *record.Tx, r record.Run, c Change, partial *events.Partial, noRoom bool,
 ) error {
@@ -409,7 +413,7 @@ func (x *Executor) announce(
 	return nil
 }
 
-// leaveChat hands the chat of an ended run to the first parked message, or frees it.
+// leaveChat gives the lock of an ended run's chat to the first parked message, or frees it.
 func (x *Executor) leaveChat(
 	ctx context.Context, tx *record.Tx, o lifecycle.Outcome, edit func(*lifecycle.Chat),
 ) (promoted *record.Run, err error) {
@@ -440,8 +444,8 @@ func (x *Executor) leaveChat(
 	return promoted, nil
 }
 
-// promote makes a run of the first parked message. The run takes over the slots of the run before it; where those are
-// of another user, or do not count, it takes free ones, or overflow slots: it is accepted work.
+// promote makes a run of the first parked message. The run takes over the slots of the run before it. If those belong
+// to another user, or do not count, it takes free ones, or overflow slots: it is accepted work.
 func (x *Executor) promote(
 	ctx context.Context, tx *record.Tx, o lifecycle.Outcome, chatUser string, now time.Time,
 ) (*record.Run, error) {
@@ -462,12 +466,12 @@ func (x *Executor) promote(
 		}
 	}
 	r := record.Run{Run: lifecycle.Accept(parked.Spec, o.Inherit(slots, chatUser), now, now.Add(x.StartDeadline))}
-	r.CreatedAt = parked.At // as its id says, which listings go by
+	r.CreatedAt = parked.At // as its id has it, by which listings sort
 	tx.PutRun(record.Fresh(r))
 	return &r, nil
 }
 
-// Slots finds slots for accepted work: free numbers, or overflow slots where there are none. The errors are those of
+// Slots finds slots for accepted work: free numbers, or overflow slots if there are none. The errors are those of
 // [Executor.Admissions].
 func (x *Executor) Slots(ctx context.Context, t lifecycle.RunSpec) (lifecycle.Slots, error) {
 	user, organization, err := x.Admissions(ctx, t.Organization, t.User)
@@ -499,31 +503,30 @@ type Acceptance struct {
 	Stale       record.Idempotency // the idempotency record that it replaces, if there is one
 }
 
-// Starter has workers of this process execute runs as soon as they are accepted (in Temporal: eager start). The claim
-// is in the commit that accepts the run, so that a run of an idle process is written once less and waits for no nudge.
+// Starter lets workers of this process execute runs as soon as they are accepted (in Temporal: eager start). The claim
+// is in the commit that accepts the run. A run of an idle process so saves one write, and does not wait for a wakeup.
 type Starter interface {
-	// Reserve reserves a worker for a run of a user. It returns nil where none is free for that user.
+	// Reserve reserves a worker for a run of a user. It returns nil if no worker is free for that user.
 	Reserve(organization, user string) Reserved
 }
 
 // Reserved is a worker that is reserved for a new run. Claim is called first, then one of the others.
 type Reserved interface {
-	// Claim is its claim of the run, as of now.
+	// Claim returns the worker's claim of the run, as of now.
 	Claim() lifecycle.Claim
-	// Start has it execute the run, which is stored with the claim. It does not wait for that.
+	// Start starts the execution of the run, which is stored with the claim. It does not wait for the execution.
 	Start(e record.RunEntity)
-	// StartIfClaimed is Start where it is not known whether the run is stored with the claim: the worker looks.
+	// StartIfClaimed is Start if it is not known whether the run is stored with the claim: the worker checks that.
 	StartIfClaimed(run string)
-	// Free gives the worker back, as the run is not stored with the claim.
+	// Free returns the worker, as the run is not stored with the claim.
 	Free()
 }
 
 var errUnfinished = errors.New("transition: accepting a run did not end")
 
 // Accept stores a new run with its chat, its slots and its idempotency record: it adds them to the unit of work and
-// commits that. It returns the run as it was accepted, with the version that is stored, also where a worker has started
-// it by then. It returns record.ErrConflict when one of them has changed since it was read, or what
-// [record.Tx.Commit] returns.
+// commits that. It returns the run as it was accepted, with the stored version, also if a worker has started it by
+// then. It returns record.ErrConflict if one of them has changed since it was read, or the error of [record.Tx.Commit].
 func (x *Executor) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (accepted record.RunEntity, err error) {
 	now := x.Host.Now()
 	place := a.Chat.Value.Next()
@@ -541,7 +544,7 @@ func (x *Executor) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (acc
 		tx.PutIdempotency(r.Organization, a.Input.Idempotency, *a.Idempotency, a.Stale)
 	}
 	e, done := x.withClaim(tx, record.Fresh(r), now)
-	err = errUnfinished // of a panic
+	err = errUnfinished // if a panic ends the function
 	defer func() { done(e, err) }()
 	e = tx.NewRun(e)
 	accepted = e
@@ -559,8 +562,8 @@ func (x *Executor) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (acc
 	return accepted, nil
 }
 
-// withClaim is a new run with the claim of a free worker, or as it is where there is none. The caller must call done
-// with the run as it was to be stored, and with what came of that.
+// withClaim returns a new run with the claim of a free worker, or unchanged if no worker is free. The caller must call
+// done with the run to store, and with the error of storing it.
 func (x *Executor) withClaim(
 	tx *record.Tx, e record.RunEntity, now time.Time,
 ) (_ record.RunEntity, done func(record.RunEntity, error)) {
@@ -573,7 +576,7 @@ func (x *Executor) withClaim(
 		return e, none
 	}
 	o, err := lifecycle.Apply(e.Value.Run, worker.Claim(), now)
-	if err != nil { // only where there is no time to start
+	if err != nil { // only if there is no time to start
 		worker.Free()
 		return e, none
 	}
@@ -591,7 +594,7 @@ func (x *Executor) withClaim(
 	}
 }
 
-// follow sends what a commit has made due. All of it may be lost: the due index has it, too.
+// follow sends the messages of a commit. All of them may be lost: the due index has them, too.
 func (x *Executor) follow(ctx context.Context, event string, o lifecycle.Outcome, promoted *record.Run) {
 	ctx = context.WithoutCancel(ctx)
 	r := o.After
@@ -631,7 +634,8 @@ func (x *Executor) follow(ctx context.Context, event string, o lifecycle.Outcome
 	}
 }
 
-// notify notifies those who wait for a run, and hands it to those who wait for its end unless they are to read it.
+// notify notifies the waiters for a run. If handed is set, the waiters for its end also get the run; otherwise they
+// must read it.
 func (x *Executor) notify(e record.RunEntity, handed bool) {
 	id := e.Value.ID()
 	x.Notifier.Notify(id)

@@ -18,7 +18,7 @@ type Person struct {
 	Name   string `json:"name" doc:"the name, or the e-mail address where there is none; empty where the user is gone, or an operator who acted in the organization"`
 }
 
-// Persons returns a function that reads users of an organization; each is read once. Its error is one of the store.
+// Persons returns a function that reads users of an organization; it reads each once. The error is one of the store.
 func Persons(ctx context.Context, s *record.Store, scope record.Scope) func(user string) (Person, error) {
 	known := map[string]Person{}
 	return func(user string) (Person, error) {
@@ -38,7 +38,7 @@ func Persons(ctx context.Context, s *record.Store, scope record.Scope) func(user
 	}
 }
 
-// ToDecide is all of a run that an approver is shown who may not use its agent.
+// ToDecide is the part of a run for an approver who may not use its agent.
 type ToDecide struct {
 	RunID       string             `json:"run_id"`
 	AgentName   string             `json:"agent_name"`
@@ -48,7 +48,7 @@ type ToDecide struct {
 	RequestedBy Person             `json:"asked_by" doc:"for whom the decision is made: the user of the run"`
 }
 
-// ToDecideOf reads what an approver is shown of a run. Questions are not for approvers. The error is one of the store.
+// ToDecideOf reads the part of a run for an approver. Questions are not for approvers. The error is one of the store.
 func ToDecideOf(ctx context.Context, s *record.Store, r record.Run) (v ToDecide, err error) {
 	v = ToDecide{RunID: r.ID(), Status: string(r.Status)}
 	scope := record.Of(r.Organization)

@@ -8,7 +8,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// The OpenAPI document shows these: each is one thing that could have happened, from its message to its answer.
+// The OpenAPI document shows these examples. They are one possible run, from its message to its answer.
 
 // The ids in examples.
 const (
@@ -39,7 +39,7 @@ func (Run) Example() any {
 	}
 }
 
-// Example is what that run has answered.
+// Example is the answer of that run.
 func (Result) Example() any {
 	return Result{
 		RunID: ExampleRun, ChatID: exampleChat, Answer: "2 + 3 is 5.", Citations: []citation.Citation{},
@@ -58,7 +58,7 @@ func (ToDecide) Example() any {
 	}
 }
 
-// Example is a run that waits for a human.
+// Example is a run that waits for a person.
 func (Handle) Example() any {
 	return Handle{
 		RunID: ExampleRun, Status: "awaiting_input", ChatID: exampleChat, AgentID: ExampleAgent,

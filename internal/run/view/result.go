@@ -11,8 +11,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Result is the answer object of a completed run. It is stored with all that it quotes of documents; clients get what
-// [Rendered] leaves of it.
+// Result is the answer object of a completed run. It is stored with all its quotes of documents. Clients get the part
+// that [Rendered] returns.
 type Result struct {
 	RunID        string              `json:"run_id"`
 	ChatID       string              `json:"chat_id"`
@@ -31,17 +31,17 @@ type ResultStep struct {
 	Arguments json.RawMessage `json:"arguments" shape:"object|string" doc:"a text where they could not be read"`
 	Outcome   string          `json:"outcome"`
 	Output    string          `json:"output"`
-	Found     []record.Source `json:"found,omitempty" hidden:"true"` // stored only: what a search has found, instead of an output
+	Found     []record.Source `json:"found,omitempty" hidden:"true"` // stored only: results of a search, instead of an output
 }
 
-// mark stands in every stored result that quotes documents, and nowhere else but in the arguments of tools: in a text
-// its quotes would be escaped.
+// mark is part of every stored result that quotes documents. Elsewhere it occurs only in the arguments of tools: in a
+// text its quotation marks would be escaped.
 var mark = []byte(`"found":[`)
 
-// Quotes says whether JSON may hold a stored result that quotes documents.
+// Quotes reports whether JSON may be a stored result that quotes documents.
 func Quotes(raw []byte) bool { return bytes.Contains(raw, mark) }
 
-// Rendered is a stored result as a reader may see it now. Its error is the reader's.
+// Rendered returns a stored result as a reader may see it now. The error is the reader's.
 func Rendered(ctx context.Context, stored json.RawMessage, reader citation.Reader) (json.RawMessage, error) {
 	if !Quotes(stored) {
 		return stored, nil
@@ -79,13 +79,14 @@ func left(ctx context.Context, s *record.Store, r record.Run) (result json.RawMe
 }
 
 // PartialOf reads the text of a cancelled run; nil: it has none, or was not cancelled. Like the answer of a result it
-// quotes no documents, so who may read the run may read it. The error is one of the store.
+// quotes no documents, so each client that may read the run may read it. The error is one of the store.
 func PartialOf(ctx context.Context, s *record.Store, r record.Run) (*events.Partial, error) {
 	_, p, err := left(ctx, s, r)
 	return p, err
 }
 
-// ResultOf reads the result of a run as a reader may see it now; nil: it has none. The error is one of the store.
+// ResultOf reads the result of a run as a reader may see it now; nil: it has none. The error is one of the store or of
+// the reader.
 func ResultOf(ctx context.Context, s *record.Store, r record.Run, reader citation.Reader) (json.RawMessage, error) {
 	stored, _, err := left(ctx, s, r)
 	if err != nil || stored == nil {

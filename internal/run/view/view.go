@@ -1,5 +1,5 @@
-// Package view is the representation of a run that clients see (specification, Public view of a run), built from
-// what is stored.
+// Package view is the representation of a run for clients (specification, Public view of a run), built from the stored
+// data.
 //
 // It must not know HTTP. It imports record, citation, lifecycle, problem and events.
 package view
@@ -49,10 +49,10 @@ type Run struct {
 	DecidedBy       *string            `json:"decided_by"`
 	Metadata        map[string]string  `json:"metadata"`
 
-	stored json.RawMessage // the result with all that it quotes
+	stored json.RawMessage // the result with all its quotes
 }
 
-// Usage is what a run has consumed.
+// Usage is the consumption of a run.
 type Usage struct {
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
@@ -88,8 +88,8 @@ func UsageOf(r lifecycle.Run) Usage {
 	}
 }
 
-// Of reads what belongs to a run and builds its public representation, without the result: what that quotes is not for
-// everybody, so [Run.For] adds it. The error is one of the store.
+// Of reads the data of a run and builds its public representation, without the result. Not every client may see the
+// quotes in a result, so [Run.For] adds it. The error is one of the store.
 func Of(ctx context.Context, s *record.Store, e record.RunEntity) (Run, error) {
 	r := e.Value
 	v := Run{
@@ -128,7 +128,8 @@ func Of(ctx context.Context, s *record.Store, e record.RunEntity) (Run, error) {
 	return v, err
 }
 
-// For is the representation for a reader: with the result, as the reader may see it now. Its error is the reader's.
+// For returns the representation for a reader: with the result, as the reader may see it now. The error is the
+// reader's.
 func (v Run) For(ctx context.Context, reader citation.Reader) (Run, error) {
 	if v.stored == nil {
 		return v, nil
@@ -155,9 +156,8 @@ func HandleOf(ctx context.Context, s *record.Store, r record.Run, parked *Parked
 }
 
 // ParkedOf lists a run's parked messages, including those that were passed on to the next run when it ended. The list
-// is never nil if there is no error. The text of a message for another agent is omitted where that agent works for some
-// groups only, or has chats that are their user's own: not every reader of the run may read it. The error is one of the
-// store.
+// is never nil if there is no error. It omits the text of a message for another agent if that agent is for some groups
+// only, or has private chats. Not every reader of the run may read that text. The error is one of the store.
 func ParkedOf(ctx context.Context, s *record.Store, r record.Run) ([]Parked, error) {
 	list := []Parked{}
 	ids := append(append([]string{}, r.Parked...), r.PassedOn...)
@@ -204,8 +204,8 @@ func ParkedRecord(id string, position int, message string, at time.Time, started
 	return p
 }
 
-// Progress is the output of a run with this status so far, from its journal: its text, as [record.TextOf] has it, and
-// the tool calls.
+// Progress is the output so far of a run with this status, from its journal: its text, as in [record.TextOf], and the
+// tool calls.
 func Progress(steps []record.Step, status lifecycle.Status) (text string, calls []events.StepEvent) {
 	calls = []events.StepEvent{}
 	for _, s := range steps {

@@ -1,10 +1,10 @@
-// Package webhook sends the webhooks that runs have made due.
+// Package webhook sends the webhooks of runs.
 //
 // A delivery is an item, created in the commit of the status that it reports, with its final bytes. A sender claims the
 // item, posts, and stores the outcome. A receiver that keeps failing is retried with back-off; it cannot affect the
 // run.
 //
-// A run may have a push (record.Push): its webhooks go there, in a form that is none of this package.
+// A run may have a push (record.Push): its webhooks go there. The form of these bodies is not part of this package.
 //
 // It imports record, view, citation, events, egress, seal, problem, host, trace and the standard-webhooks library.
 package webhook
@@ -60,7 +60,7 @@ const (
 	conflict      = 50 * time.Millisecond // the wait after a conflict with another writer
 )
 
-// Post makes the HTTP call; it is an *http.Client, or one of tests and the simulator.
+// Post makes the HTTP call. It is an *http.Client, or a substitute in tests and the simulator.
 type Post interface {
 	Do(r *http.Request) (*http.Response, error)
 }
@@ -71,22 +71,22 @@ type Sender struct {
 	Host   host.Host
 	Client Post
 	Log    *slog.Logger
-	Secret string // for organizations without one of their own
+	Secret string // for organizations without their own secret
 	Sealer seal.Sealer
-	// Reads returns what tells which documents the sender of a run may not read now.
+	// Reads returns a reader that finds the documents which the sender of a run may not read now.
 	Reads func(organization, user, key string) citation.Reader
-	// ProcessID is the process id where only one process runs: claims of other process ids are void then. Else it is
+	// ProcessID is the process id if only one process runs: the claims of other process ids are then void. Else it is
 	// empty.
 	ProcessID string
-	// Form puts a webhook into the form that a run's push names, for the API at an address, and returns its media type
-	// with it. It gives the same bytes each time.
+	// Form converts a webhook into the form of a run's push, for the API at an address. It also returns the media type.
+	// It returns the same bytes each time.
 	Form func(form, api string, w events.Webhook) (contentType string, body []byte, err error)
 	// OnAttempt is called after every attempt of a delivery. It may be nil.
 	OnAttempt func(delivered bool)
 }
 
-// CheckURL checks a callback URL before it is stored. It returns a problem of kind Invalid (callback_url) with one of
-// the codes invalid_request, callback_url_not_https and callback_url_forbidden; the last is what the policy refuses.
+// CheckURL checks a callback URL before it is stored. It returns a problem of kind Invalid (callback_url). The code is
+// invalid_request, callback_url_not_https, or callback_url_forbidden if the policy refuses the URL.
 func CheckURL(policy egress.Policy, raw string) error {
 	refuse := func(code, why string) error {
 		p := problem.InvalidField("callback_url", "%s", why)
@@ -120,11 +120,11 @@ func validPort(port string) bool {
 	return port == "" || err == nil && n > 0
 }
 
-// Handle tries the delivery with this id when it is due. It returns the wait until the next call, 0 for none: it is not
-// pending, another sender has claimed it, or its run was deleted.
+// Handle makes an attempt of the delivery with this id if it is due. It returns the wait until the next call. It
+// returns 0 for none: the delivery is not pending, another sender has claimed it, or its run was deleted.
 //
-// An error is one of the store, or that the delivery changed on every attempt to store the outcome; the sweeper comes
-// back when the claim ends. A failed post is an outcome, not an error.
+// The error is one of the store, or the delivery changed at every attempt to store the outcome. The sweeper returns to
+// it when the claim ends. A failed post is an outcome, not an error.
 func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, err error) {
 	run, sequence, ok := record.ParseDeliveryID(id)
 	if !ok {
@@ -143,7 +143,7 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 		return h.NextAttempt.Sub(now), nil
 	}
 	if h.Claimed(now, s.ProcessID) {
-		return 0, nil // by another sender; if that is lost, the sweeper comes when its claim ends
+		return 0, nil // by another sender; if that is lost, the sweeper returns when its claim ends
 	}
 	push, err := s.push(ctx, h)
 	if err != nil {
@@ -156,7 +156,7 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	h.Claim, h.ProcessID, h.ClaimUntil, h.CheckAt = claim, s.ProcessID, now.Add(claimTime), time.Time{}
 	claimed, err := s.save(ctx, e, h, claim)
 	if errors.Is(err, record.ErrConflict) {
-		// Another sender has claimed it, or the sweeper has moved its due time on and relies on this call.
+		// Another sender has claimed it, or the sweeper has moved its due time forward and relies on this call.
 		return conflict, nil
 	}
 	if err != nil {
@@ -165,17 +165,17 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	if gone, err := s.isOrphan(ctx, h); err != nil || gone {
 		return 0, err // no webhook after deletion; the removal deletes the item
 	}
-	// Never past the claim, by either clock: from then on another sender may deliver.
+	// Never after the claim's end, by either clock: another sender may deliver then.
 	left := host.Trusted(claimTime) - max(s.Host.Elapsed()-began, s.Host.Now().Sub(now))
 	if left <= 0 {
-		return 0, nil // the sweeper comes when the claim ends
+		return 0, nil // the sweeper returns when the claim ends
 	}
 	trying, cancel := s.Host.WithTimeout(ctx, left)
 	defer cancel()
 	trying, span := spanOf(trying, h)
 	defer span.End()
 	var o outcome
-	if died := host.Catch(func() { o = s.try(trying, claimed.Value, push) }); died != nil { // counts as a failed try
+	if died := host.Catch(func() { o = s.try(trying, claimed.Value, push) }); died != nil { // a failed attempt
 		s.Log.Error("a webhook's try panicked",
 			"run_id", h.RunID, "delivery_id", h.DeliveryID, "panic", died.Value, "stack", string(died.Stack))
 		o = outcome{DeliveryAttempt: record.DeliveryAttempt{At: now, Error: "the delivery failed inside the service"}}
@@ -184,7 +184,7 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	return s.conclude(ctx, claimed, o)
 }
 
-// spanOf begins the span of a try. It has no address: that may have a secret of the receiver's.
+// spanOf begins the span of an attempt. It has no address, which may contain a secret of the receiver.
 func spanOf(ctx context.Context, h record.Delivery) (context.Context, oteltrace.Span) {
 	ctx, span := trace.StartOf(ctx, h.RunID, oteltrace.SpanKindClient, "deliver", "webhook")
 	if span.IsRecording() {
@@ -210,8 +210,8 @@ func endSpan(span oteltrace.Span, o outcome) {
 	span.End()
 }
 
-// push reads the push that a delivery is for, nil where the delivery is for a callback URL. It is empty when the client
-// has deleted it.
+// push reads the push of a delivery, or nil if the delivery is for a callback URL. The push is empty if the client has
+// deleted it.
 func (s *Sender) push(ctx context.Context, h record.Delivery) (*record.Push, error) {
 	if h.CallbackURL != "" {
 		return nil, nil //nolint:nilnil // there is none
@@ -220,7 +220,7 @@ func (s *Sender) push(ctx context.Context, h record.Delivery) (*record.Push, err
 	return &e.Value, err
 }
 
-// isOrphan says whether the run of a delivery has been deleted.
+// isOrphan reports whether the run of a delivery has been deleted.
 func (s *Sender) isOrphan(ctx context.Context, h record.Delivery) (bool, error) {
 	_, err := s.Store.LiveRun(ctx, record.System(), h.RunID)
 	if problem.Is(err, "not_found") {
@@ -237,18 +237,18 @@ func (s *Sender) save(
 	return tx.PutDelivery(e), tx.Commit(ctx)
 }
 
-// outcome is the result of a try.
+// outcome is the result of an attempt.
 type outcome struct {
 	record.DeliveryAttempt
 
-	retryAfter time.Duration // as the receiver asked for; 0 or less: not at all
-	final      bool          // further tries would not help
+	retryAfter time.Duration // requested by the receiver; 0 or less: no request
+	final      bool          // further attempts would not help
 }
 
 func (o outcome) delivered() bool { return o.Status >= 200 && o.Status < 300 }
 
-// conclude stores the outcome of the try of a claimed delivery. A redelivery that was asked for during the try is kept,
-// and so is the outcome.
+// conclude stores the outcome of the attempt of a claimed delivery. A redelivery that was requested during the attempt
+// is kept, and so is the outcome.
 func (s *Sender) conclude(
 	ctx context.Context, claimed record.DeliveryEntity, o outcome,
 ) (again time.Duration, err error) {
@@ -288,7 +288,7 @@ func (s *Sender) conclude(
 	return 0, errors.New("webhook: the delivery kept changing")
 }
 
-// after returns a claimed delivery as it is after a try.
+// after returns a claimed delivery with the result of an attempt.
 func (s *Sender) after(h record.Delivery, o outcome) record.Delivery {
 	h.Attempts = append(h.Attempts, o.DeliveryAttempt)
 	h.Attempts = h.Attempts[max(0, len(h.Attempts)-maxAttempts):]
@@ -298,7 +298,7 @@ func (s *Sender) after(h record.Delivery, o outcome) record.Delivery {
 	switch {
 	case o.delivered():
 		h.State = record.DeliveryDelivered
-	case redelivery: // of one try, which was made
+	case redelivery: // one attempt, which was made
 	case o.final || h.Tries >= maxTries:
 		h.State = record.DeliveryFailed
 	default:
@@ -307,7 +307,7 @@ func (s *Sender) after(h record.Delivery, o outcome) record.Delivery {
 	return h
 }
 
-// backOff is the wait before the next try: doubling, capped, with full jitter; Retry-After, within the cap, has
+// backOff is the wait before the next attempt: doubling, capped, with full jitter. Retry-After, within the cap, has
 // precedence.
 func (s *Sender) backOff(tries int, retryAfter time.Duration) time.Duration {
 	if retryAfter > 0 {
@@ -316,7 +316,7 @@ func (s *Sender) backOff(tries int, retryAfter time.Duration) time.Duration {
 	return time.Second/10 + host.Jitter(s.Host, min(firstRetry<<(tries-1), longestRetry))
 }
 
-// try posts once. push is that of the run, nil for a webhook of ours.
+// try posts once. push is that of the run, or nil for a webhook in our own form.
 func (s *Sender) try(ctx context.Context, h record.Delivery, push *record.Push) (o outcome) {
 	began := s.Host.Elapsed()
 	o.At = s.Host.Now()
@@ -364,8 +364,8 @@ func (s *Sender) try(ctx context.Context, h record.Delivery, push *record.Push) 
 	return o
 }
 
-// without is the excerpt of an answer, without secrets that it tells, also one that is cut off at the excerpt's end.
-// The longest is the first: it may have others in it.
+// without returns the excerpt of an answer without the secrets in it, also without the start of one at the excerpt's
+// end. The longest secret is replaced first: it may contain others.
 func without(excerpt []byte, secrets ...string) string {
 	slices.SortFunc(secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	for _, secret := range secrets {
@@ -382,10 +382,10 @@ func without(excerpt []byte, secrets ...string) string {
 	return strings.ToValidUTF8(string(excerpt[:min(len(excerpt), excerptBytes)]), "\uFFFD")
 }
 
-// tokenHeader has the token of a push, by which its receiver knows it.
+// tokenHeader is the header with the token of a push. The receiver recognizes the service by it.
 const tokenHeader = "X-A2a-Notification-Token"
 
-// identify sets the headers by which the receiver of a push knows it, and returns what they tell.
+// identify sets the headers by which the receiver of a push recognizes the service, and returns the secrets in them.
 func (s *Sender) identify(
 	ctx context.Context, organization string, push record.Push, header http.Header,
 ) (record.PushSecrets, error) {
@@ -411,7 +411,7 @@ func (s *Sender) identify(
 	return secrets, nil
 }
 
-// inForm puts a body into the form of a push, and says which it is.
+// inForm converts a body into the form of a push, and sets its content type.
 func (s *Sender) inForm(push record.Push, body []byte, header http.Header) ([]byte, error) {
 	var told events.Webhook
 	if err := json.Unmarshal(body, &told); err != nil {
@@ -440,7 +440,7 @@ func (s *Sender) post(
 	return s.Client.Do(request)
 }
 
-// body is what a delivery tells: of the documents that a result quotes, what the run's sender may read now.
+// body returns the body of a delivery. A result quotes only the documents that the run's sender may read now.
 func (s *Sender) body(ctx context.Context, h record.Delivery) ([]byte, error) {
 	stored, err := s.Store.DeliveryBody(ctx, h)
 	if err != nil || !view.Quotes(stored) {
@@ -462,8 +462,8 @@ func (s *Sender) body(ctx context.Context, h record.Delivery) ([]byte, error) {
 	return json.Marshal(told)
 }
 
-// secrets are what an organization signs with: its own secret, or else the deployment's, which may be empty. During
-// overlaps of rotations the ones before follow, the newest first.
+// secrets returns the secrets with which an organization signs: its own secret, or else the deployment's, which may be
+// empty. During overlaps of rotations the earlier ones follow, the newest first.
 func (s *Sender) secrets(ctx context.Context, organization string) ([]string, error) {
 	list := []string{s.Secret}
 	if organization == record.NoOrganization {
@@ -493,8 +493,9 @@ func (s *Sender) secrets(ctx context.Context, organization string) ([]string, er
 	return list, nil
 }
 
-// sign sets the header X-Agent-Signature, which has one value (during a rotation that of the oldest secret), and the
-// three headers of Standard Webhooks, whose signature has all values. Without a secret it signs nothing.
+// sign sets the header X-Agent-Signature and the three headers of Standard Webhooks. X-Agent-Signature has one value:
+// during a rotation that of the oldest secret. The signature of Standard Webhooks has all values. Without a secret sign
+// signs nothing.
 func sign(header http.Header, id string, at time.Time, body []byte, secrets []string) error {
 	header.Set("Webhook-Id", id)
 	header.Set("Webhook-Timestamp", strconv.FormatInt(at.Unix(), 10))
@@ -518,7 +519,7 @@ func sign(header http.Header, id string, at time.Time, body []byte, secrets []st
 	return nil
 }
 
-// Signature is the value of X-Agent-Signature: sha256=<hex HMAC-SHA256 of the raw body>, keyed with the secret as it is
+// Signature is the value of X-Agent-Signature: sha256=<hex HMAC-SHA256 of the raw body>. The key is the secret as it is
 // written.
 func Signature(secret string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
@@ -526,7 +527,7 @@ func Signature(secret string, body []byte) string {
 	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// trioKey is the key for Standard Webhooks: a whsec_ secret decoded, the bytes of any other.
+// trioKey is the key for Standard Webhooks: the decoded bytes of a whsec_ secret, or the bytes of any other secret.
 func trioKey(secret string) []byte {
 	if encoded, ok := strings.CutPrefix(secret, "whsec_"); ok {
 		if key, err := base64.StdEncoding.DecodeString(encoded); err == nil {
@@ -536,10 +537,10 @@ func trioKey(secret string) []byte {
 	return []byte(secret)
 }
 
-// Redeliver asks for another try of a delivery with the same id and the same bytes. force allows deliveries that have
-// not failed. Who asked is written to the audit log in the same commit. It returns a problem of kind NotFound or
-// Forbidden, of kind Conflict with the delivery's state when it has not failed and force is not set, and of kind
-// Unavailable when the delivery kept changing.
+// Redeliver requests another attempt of a delivery with the same id and the same bytes. force allows deliveries that
+// have not failed. The same commit writes the user of the request to the audit log. It returns a problem of kind
+// NotFound or Forbidden. It returns one of kind Conflict, with the delivery's state, if the delivery has not failed and
+// force is not set; and one of kind Unavailable if the delivery kept changing.
 func (s *Sender) Redeliver(ctx context.Context, scope record.Scope, id string, force bool) (record.Delivery, error) {
 	for range 8 {
 		e, err := s.Store.Delivery(ctx, scope, id)
@@ -564,12 +565,13 @@ func (s *Sender) Redeliver(ctx context.Context, scope record.Scope, id string, f
 	return record.Delivery{}, problem.Retry(errors.New("the delivery kept changing"))
 }
 
-// Prober posts test events. [Sender] does; a program that may not open secrets has another one do it (package broker).
+// Prober posts test events. [Sender] does so itself; a program that may not open secrets uses another one (package
+// broker).
 type Prober interface {
 	Probe(ctx context.Context, organization, callback string) (record.DeliveryAttempt, error)
 }
 
-// Probe posts a test event to an address at once and returns the outcome, also of a post that failed. Nothing is
+// Probe posts a test event to an address immediately and returns the outcome, also of a post that failed. Nothing is
 // stored. The error is that of encoding the event.
 func (s *Sender) Probe(ctx context.Context, organization, callback string) (record.DeliveryAttempt, error) {
 	id := s.Host.NewID()

@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// attempt does the work of one claim of a run, and has its end committed.
+// attempt does the work of one claim of a run, and commits its end.
 type attempt struct {
 	*lease
 
@@ -53,7 +53,7 @@ func (a *attempt) run(ctx context.Context) (err error) {
 	return ignoreRefusal(err)
 }
 
-// span begins the span of the attempt: of its agent's invocation, as OpenTelemetry calls it.
+// span begins the span of the attempt. OpenTelemetry calls it the invocation of an agent.
 func (a *attempt) span(ctx context.Context) (context.Context, oteltrace.Span) {
 	ctx, span := trace.StartOf(ctx, a.runID, oteltrace.SpanKindConsumer, "invoke_agent", "")
 	if !span.IsRecording() {
@@ -69,7 +69,7 @@ func (a *attempt) span(ctx context.Context) (context.Context, oteltrace.Span) {
 	return ctx, span
 }
 
-// endSpan ends it with the status that the attempt has left the run in.
+// endSpan ends the span with the status of the run after the attempt.
 func (a *attempt) endSpan(span oteltrace.Span, err error) {
 	if !span.IsRecording() {
 		return
@@ -85,8 +85,8 @@ func (a *attempt) endSpan(span oteltrace.Span, err error) {
 	span.End()
 }
 
-// perform does the work. Its other goroutines have ended when it returns or panics: each may hang in a port without
-// blocking the others, and the goroutine that renews the lease does nothing else.
+// perform does the work. When it returns or panics, its other goroutines have ended. Each may hang in a port without
+// blocking the others. The goroutine that renews the lease does nothing else.
 func (a *attempt) perform(stopping context.Context) (p performed) {
 	run := a.current().Value
 	work, stop := context.WithCancelCause(context.WithoutCancel(stopping))
@@ -118,7 +118,7 @@ func (a *attempt) background(f func()) {
 	}))
 }
 
-// work executes the agent's task. Its live output is sent until stopped ends.
+// work executes the agent's task. Its live output is stored until stopped ends.
 func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Result, error) {
 	t, failure, err := a.task(ctx, run)
 	if err != nil || failure != "" {

@@ -8,7 +8,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// brought gives the task of a run what the client brought beside the message, or beside the decision of a later pause.
+// brought adds the client's context to the task of a run: that of the message, or of the decision of a later pause.
 // Intake has checked it.
 func brought(t *agent.Task, r record.Run, in record.Input, pauses []record.Pause) {
 	c := record.Given(in, pauses)
@@ -33,7 +33,7 @@ func brought(t *agent.Task, r record.Run, in record.Input, pauses []record.Pause
 	}
 }
 
-// told is a conversation that a client has brought with a turn, as a model is shown it. The ids of its calls are ours:
+// told converts a conversation that a client sent with a turn to messages for a model. The ids of its calls are ours:
 // the turn and a number.
 func told(said []record.Said, turn int) (messages []model.Message) {
 	calls := map[string]model.Call{} // by the client's ids

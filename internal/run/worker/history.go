@@ -13,27 +13,27 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Limits of the history that a model is shown.
+// Limits of the history for a model.
 const (
 	maxTurns      = 50 // with an answer
-	maxFailed     = 10 // without: the others are not pushed out by them
+	maxFailed     = 10 // without an answer: they do not displace the others
 	maxChars      = 200_000
-	maxUnanswered = maxChars / 2 // of the words of turns without an answer: the others are not pushed out by them
-	maxLinks      = 4 * maxTurns // runs that are looked at, also of turns that are not shown
+	maxUnanswered = maxChars / 2 // characters of turns without an answer: they do not displace the others
+	maxLinks      = 4 * maxTurns // runs that are read, also of turns that are left out
 	maxAsked      = 50           // pauses of a turn
 
-	pausesAtOnce = 4 // that are read, as one may have 256 KiB
+	pausesAtOnce = 4 // that are read together, as one may have 256 KiB
 )
 
-// earlier is a turn as a model is shown it.
+// earlier is a turn as messages for a model.
 type earlier struct {
 	messages []model.Message
 	answered bool
 }
 
-// history is the conversation before a run: the turns of its chat that have ended, oldest first, and which of the
-// messages are of turns without an answer. It follows the links from turn to turn, which are exact, while listings may
-// lag. Turns of agents that the run's sender may not reach now are omitted.
+// history returns the conversation before a run: the turns of its chat that have ended, oldest first. unanswered has
+// the indexes of the messages of turns without an answer. It follows the exact links from turn to turn, because
+// listings may lag. It omits turns of agents that the run's sender may not access now.
 func (w *Worker) history(ctx context.Context, run record.Run) (all []model.Message, unanswered []int, err error) {
 	may := w.MayReach(ctx, run.Organization, run.User, run.APIKey)
 	owner, err := w.ownerOf(ctx, run) // of the whole chat
@@ -94,7 +94,7 @@ func (w *Worker) history(ctx context.Context, run record.Run) (all []model.Messa
 	return all, unanswered, nil
 }
 
-// ownerOf is the user whose chat a run is in. Runs of earlier versions have it in their chat alone.
+// ownerOf returns the user who owns the chat of a run. Runs of earlier versions have it only in their chat.
 func (w *Worker) ownerOf(ctx context.Context, run record.Run) (string, error) {
 	if owner := run.Owner(); owner != "" {
 		return owner, nil
@@ -106,9 +106,9 @@ func (w *Worker) ownerOf(ctx context.Context, run record.Run) (string, error) {
 	return chat.Value.User, err
 }
 
-// turn is an earlier run as a model is shown it: the user's words, what the run has asked, and the answer or a line on
-// how the turn ended. room is how many bytes are left for it: of a turn without an answer that has more, words are left
-// out. fit reports whether there was room for all that a turn with an answer has asked: the history ends with it else.
+// turn converts an earlier run to messages for a model: the user's message, the run's questions, and the answer or a
+// line about the end. room is the number of bytes left for it. If a turn without an answer has more, parts are left
+// out. fit reports whether all questions of a turn with an answer had room. If not, the history ends with this turn.
 func (w *Worker) turn(ctx context.Context, r record.Run, room int) (one earlier, fit bool, err error) {
 	one.answered = r.Status == lifecycle.Completed
 	in, err := w.Store.Input(ctx, r)
@@ -125,7 +125,7 @@ func (w *Worker) turn(ctx context.Context, r record.Run, room int) (one earlier,
 			ends.Text = answer
 		}
 	}
-	if in.Context != nil { // the conversation that the client began it with
+	if in.Context != nil { // the conversation that the client sent with the message
 		one.messages = told(in.Context.Before, r.Turn)
 	}
 	if text := withNames(in.Message, in.Files); text != "" || one.messages == nil {
@@ -148,7 +148,7 @@ func (w *Worker) turn(ctx context.Context, r record.Run, room int) (one earlier,
 	return one, fit || !one.answered, err
 }
 
-// withNames is a message of an earlier turn with the names of its files.
+// withNames returns a message of an earlier turn with the names of its files.
 func withNames(text string, files []record.FileRef) string {
 	if len(files) == 0 {
 		return text
@@ -160,8 +160,8 @@ func withNames(text string, files []record.FileRef) string {
 	return strings.TrimSpace(text + "\n\n[Attached, and not shown again: " + strings.Join(names, ", ") + "]")
 }
 
-// endOf is the line on how a turn without a text ended. It has no reason: that is for those who read the run. A run
-// with steps beside those of the model has begun or answered calls.
+// endOf is the line about the end of a turn without a text. It has no reason: that is for readers of the run. A run
+// with steps besides those of the model has started or answered calls.
 func endOf(r record.Run) string {
 	line := map[lifecycle.Status]string{
 		lifecycle.Completed: "This turn ended",
@@ -175,10 +175,10 @@ func endOf(r record.Run) string {
 	return "[" + line + "]"
 }
 
-// asked is what a run has asked its client for, functions and questions, with what the client said to it: the last of
-// it, within left bytes of text. fit says whether these left room for all. The ids of its calls are ours: the turn and
-// two numbers, so that each later run has the same. Only runs that have paused are read for it, their pauses alone: the
-// steps have the agent's own calls, too, which are no part of the conversation.
+// asked converts the questions of a run to its client, and its calls of the client's functions, to messages, with the
+// client's answers. It returns the last of them, within left bytes of text. fit reports whether all had room. The ids
+// of its calls are ours: the turn and two numbers, so that each later run has the same. It reads only the pauses of
+// runs that have paused. The steps also have the agent's own calls, which are not a part of the conversation.
 func (w *Worker) asked(ctx context.Context, r record.Run, left int) (messages []model.Message, fit bool, err error) {
 	var rounds [][]model.Message
 	fit = true
@@ -202,7 +202,7 @@ func (w *Worker) asked(ctx context.Context, r record.Run, left int) (messages []
 	return slices.Concat(rounds...), fit, nil
 }
 
-// askedIn is a pause as a model is shown it: calls, and their results. An approval is no part of it.
+// askedIn converts a pause to messages for a model: calls, and their results. It leaves out approvals.
 func askedIn(pause record.Pause, prefix string) []model.Message {
 	calls, results := model.Message{Role: model.Assistant}, model.Message{Role: model.Tool}
 	_, decided := record.Decided([]record.Pause{pause})

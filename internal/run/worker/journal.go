@@ -14,11 +14,11 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// journal stores what an attempt has done, so that no later attempt repeats it: its steps, and the files of its calls.
+// journal stores the work of an attempt, so that no later attempt repeats it: its steps, and the files of its calls.
 type journal struct {
 	*lease
 
-	unsure bool // what the loop has left may be journalled; only the work's goroutine uses it
+	unsure bool // the loop's unsaved steps may be journalled; only the work's goroutine uses it
 }
 
 // add stores finished steps. It returns errCancel if a cancel was requested.
@@ -35,8 +35,8 @@ func (j *journal) add(ctx context.Context, steps []record.Step) error {
 	return err
 }
 
-// makeRoom stores the first of the steps that an attempt leaves, so that one commit has room for the others, which it
-// returns. The errors are those of report.
+// makeRoom stores the first of the steps that an attempt leaves. It returns the others, which then fit into one commit.
+// The errors are those of report.
 func (j *journal) makeRoom(ctx context.Context, steps []record.Step) (left []record.Step, err error) {
 	for err == nil && len(steps) > agent.StepsAtOnce {
 		first := steps[:agent.StepsAtOnce]
@@ -51,7 +51,7 @@ func (j *journal) makeRoom(ctx context.Context, steps []record.Step) (left []rec
 	return steps, err
 }
 
-// missing are those of the steps that are not journalled.
+// missing returns the steps that are not journalled.
 func (j *journal) missing(ctx context.Context, steps []record.Step) ([]record.Step, error) {
 	if !j.unsure || len(steps) == 0 {
 		return steps, nil
@@ -62,9 +62,9 @@ func (j *journal) missing(ctx context.Context, steps []record.Step) ([]record.St
 	}), err
 }
 
-// keepFile stores a file that the run has made. The file's row is created with the run as its holder before its bytes
-// are stored, so that they are removed with the run even if the attempt is lost. It returns errLost if the attempt
-// does not hold the run, a problem of kind Limited when the user has no room for it, or an error of the store.
+// keepFile stores a file that the run has made. It creates the file's row, with a reference of the run, before it
+// stores the bytes. So they are removed with the run even if the attempt is lost. It returns errLost if the attempt
+// does not hold the run, a problem of kind Limited if the user has no space for it, or an error of the store.
 func (j *journal) keepFile(ctx context.Context, key string, file tool.File) (record.FileRef, error) {
 	for try := range keepTries {
 		e, err := j.Store.Run(ctx, record.System(), j.runID)

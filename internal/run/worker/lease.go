@@ -20,7 +20,7 @@ import (
 const pollTimeout = 5 * time.Second
 
 // lease is an attempt's claim of a run. Every commit of the attempt is a report: the lease fences it, and it renews the
-// lease. When the lease or the run is lost, or a cancel is requested, the lease stops the work.
+// lease. If the lease or the run is lost, or a cancel is requested, the lease stops the work.
 type lease struct {
 	*Worker
 
@@ -45,7 +45,7 @@ func (l *lease) claim() lifecycle.Claim {
 	return lifecycle.Claim{Holder: l.holder, ProcessID: l.Executor.ProcessID, Until: now.Add(l.Lease)}
 }
 
-// begin is called with the run once the claim is stored.
+// begin sets the run, once the claim is stored.
 func (l *lease) begin(e record.RunEntity) {
 	l.entity, l.runID, l.number = e, e.Value.ID(), e.Value.Attempt
 	l.used = newTally(l.Host, e.Value.Run)
@@ -53,7 +53,7 @@ func (l *lease) begin(e record.RunEntity) {
 
 func (l *lease) log() *slog.Logger { return l.Log.With("run_id", l.runID, "attempt", l.number) }
 
-// holds reports whether this attempt holds the run. Holder ids are unique; a run that is not running, or was released,
+// holds reports whether this attempt holds the run. Holder ids are unique. A run that is not running, or was released,
 // has no holder.
 func (l *lease) holds(r record.Run) bool { return r.Lease.Holder == l.holder }
 
@@ -63,7 +63,7 @@ func (l *lease) current() record.RunEntity {
 	return l.entity
 }
 
-// keep stores the newest known version of the run.
+// keep stores the run if it is newer than the known version.
 func (l *lease) keep(e record.RunEntity) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,11 +72,12 @@ func (l *lease) keep(e record.RunEntity) {
 	}
 }
 
-// trusted is the part of a lease that its holder relies on. If clocks differ by more than the rest, a call that may
-// be repeated can be made twice. Stored state is fenced by the attempt and does not depend on clocks.
+// trusted is the part of a lease that its holder relies on. If clocks differ by more than the rest, a repeatable call
+// can be made twice. Stored state is fenced by the attempt and does not depend on clocks.
 func (l *lease) trusted() time.Duration { return host.Trusted(l.Lease) }
 
-// mayGo returns nil if a call may begin, errRelease if the process stops, errLost if the lease may have ended.
+// mayGo returns nil if a call may begin, errRelease if the attempt must release the run, errLost if the lease may have
+// ended.
 func (l *lease) mayGo() error {
 	if l.leaving.Load() {
 		return errRelease
@@ -84,7 +85,7 @@ func (l *lease) mayGo() error {
 	return l.lost()
 }
 
-// lost returns errLost if the lease may have ended by one of our clocks; either may have stood still for a while.
+// lost returns errLost if the lease may have ended by one of our clocks. Either clock may have stopped for a while.
 func (l *lease) lost() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,7 +138,7 @@ func (l *lease) heartbeat(ctx context.Context) {
 		err := l.lost()
 		left := l.left()
 		if wait = left - (l.trusted() - every); err == nil && wait > 0 {
-			continue // a journalled step has renewed it
+			continue // a journalled step has renewed the lease
 		}
 		if err == nil {
 			err = l.renew(ctx, min(every, left))
@@ -164,7 +165,7 @@ func (l *lease) renew(ctx context.Context, within time.Duration) error {
 	return l.stillOurs()
 }
 
-// left is how long the lease may still be trusted, by the monotonic clock.
+// left is the time for which the lease may still be trusted, by the monotonic clock.
 func (l *lease) left() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,14 +185,15 @@ func (l *lease) watchCancel(ctx context.Context, sub *stream.Subscription) {
 	}
 }
 
-// poll looks whether the run has changed, and reads it only then: a look costs half of a read, and most see nothing.
-// One that lags sees the change a moment later; before it is believed that the run is gone, the run is read.
+// poll checks whether the run has changed, and reads it only then: a check costs half of a read, and most find no
+// change. A check that lags finds the change a moment later. Before poll reports that the run is gone, it reads the
+// run.
 func (l *lease) poll(ctx context.Context) error {
 	limited, cancel := l.Host.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	seen, err := l.Store.Versions(limited, l.runID)
 	if err != nil {
-		return nil // if the store is not available, the work goes on until the lease ends
+		return nil // if the store is not available, the work continues until the lease ends
 	}
 	if seen[0] != 0 && seen[0] <= l.current().Version() {
 		return l.stillOurs()
@@ -221,8 +223,8 @@ func (l *lease) stillOurs() error {
 	}
 }
 
-// releaseInTime has the run released when the process stops or after ReleaseAfter: no step begins then, and running
-// calls have Drain to end.
+// releaseInTime releases the run when the process stops, or after ReleaseAfter. No step begins then, and running calls
+// have Drain to end.
 func (l *lease) releaseInTime(work, stopping context.Context, longest time.Duration) {
 	stay, cancel := context.WithCancel(work)
 	defer cancel()

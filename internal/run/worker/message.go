@@ -19,15 +19,15 @@ import (
 	"agentplatform/internal/text/extract"
 )
 
-// Limits of the pictures that a model is shown.
+// Limits of the pictures for a model.
 const (
 	maxImage  = 5 << 20  // bytes; the limit of the providers
 	maxImages = 10       // per message
 	maxShown  = 16 << 20 // bytes of all in a run: they are in memory three times, with base64 (docs/limits.md)
 )
 
-// message is the user's message as a model is shown it, with the texts of its files and its pictures. A file that
-// cannot be read is replaced by a note, and so is a picture of more bytes than are left of those that the run may show.
+// message is the user's message for a model, with the texts of its files and its pictures. A file that cannot be read
+// is replaced by a note. So is a picture with more bytes than left, the rest of the run's bytes for pictures.
 func (w *Worker) message(
 	ctx context.Context, organization string, in record.Input, left *int64,
 ) (model.Message, error) {
@@ -62,7 +62,7 @@ func (w *Worker) message(
 	return m, nil
 }
 
-// attached are the files of decisions, by interrupt id, as a model is shown them. Each attempt shows the same pictures.
+// attached returns the files of decisions as messages for a model, by interrupt id. Each attempt has the same pictures.
 func (w *Worker) attached(
 	ctx context.Context, organization string, decided map[string]record.Decision, left int64,
 ) (map[string]model.Message, error) {
@@ -80,7 +80,7 @@ func (w *Worker) attached(
 	return all, nil
 }
 
-// hasNoText reports whether a file has no text by its content type: images, audio and video need not be read for that.
+// hasNoText reports whether a file has no text by its content type: images, audio and video need not be read.
 func hasNoText(f record.FileRef) bool {
 	media, _, _ := strings.Cut(f.ContentType, "/")
 	return f.ContentType != "image/svg+xml" && (media == "image" || media == "audio" || media == "video")

@@ -16,14 +16,14 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// settler commits how an attempt ended: the run ends, pauses, or is released for another attempt.
+// settler commits the end of an attempt: the run ends, pauses, or is released for another attempt.
 type settler struct {
 	*lease
 
 	journal *journal
 }
 
-// performed is how the work of an attempt ended.
+// performed is the end of an attempt's work.
 type performed struct {
 	agent.Result
 
@@ -32,7 +32,7 @@ type performed struct {
 	timedOut bool
 }
 
-// conclude reports how the work ended. It returns nil, errLost, or the error that another attempt must retry after.
+// conclude reports the end of the work. It returns nil, errLost, or the error after which another attempt must follow.
 func (s *settler) conclude(ctx context.Context, p performed) error {
 	switch {
 	case p.timedOut:
@@ -47,7 +47,7 @@ func (s *settler) conclude(ctx context.Context, p performed) error {
 		return errLost
 	case s.leaving.Load():
 		if s.journal.unsure {
-			p.Last = nil // the next attempt goes on from what is journalled, and asks again for the rest
+			p.Last = nil // the next attempt continues from the journal, and repeats the rest
 		}
 		return s.stopped(ctx, p.Last, func(w lifecycle.Work) lifecycle.Event { return lifecycle.Release{Work: w} })
 	default:
@@ -59,8 +59,8 @@ func (s *settler) conclude(ctx context.Context, p performed) error {
 // cancelled ends the run after a requested cancel: the core turns the failure into a cancel.
 func cancelled(w lifecycle.Work) lifecycle.Event { return lifecycle.Fail{Work: w} }
 
-// stopped commits the end of work that was stopped, and in the same commit the steps that are not journalled yet, or
-// the last of many: what they used is counted once, and none is repeated.
+// stopped commits the end of work that was stopped. The same commit has the steps that are not journalled yet, or the
+// last of many. So their tokens are counted once, and no step is repeated.
 func (s *settler) stopped(
 	ctx context.Context, last []record.Step, event func(lifecycle.Work) lifecycle.Event,
 ) error {
@@ -76,7 +76,7 @@ func (s *settler) stopped(
 				return transition.Change{Event: event(w), Steps: steps}, err
 			})
 	}
-	if record.IsFull(err) { // an end needs no room
+	if record.IsFull(err) { // an end needs no space
 		err = s.report(ctx, func(w lifecycle.Work) transition.Change { return transition.Change{Event: event(w)} })
 	}
 	return s.failIfUnstorable(ctx, err)
@@ -94,9 +94,9 @@ func (s *settler) settle(ctx context.Context, r agent.Result) error {
 	return s.failIfUnstorable(ctx, err)
 }
 
-// pause commits a pause. If one of its interrupts is an approval, the pause records the published version of the
-// agent, which decides who may approve. It is committed only while the agent is unchanged: a concurrent edit or
-// publication does not decide who may.
+// pause commits a pause. If one of its interrupts is an approval, the pause records the published version of the agent,
+// which decides who may approve. It is committed only if the agent is unchanged, so that a concurrent edit or
+// publication does not change the approvers.
 func (s *settler) pause(ctx context.Context, r agent.Result) error {
 	approval := slices.ContainsFunc(r.Interrupts,
 		func(i record.Interrupt) bool { return i.Kind == string(lifecycle.Approval) })
@@ -128,7 +128,8 @@ func (s *settler) pause(ctx context.Context, r agent.Result) error {
 	})
 }
 
-// withoutLast are the steps to store with an answer: all, or without one that can be rebuilt from the completed run.
+// withoutLast returns the steps to store with an answer. The last one is left out if it can be rebuilt from the
+// completed run.
 func withoutLast(r agent.Result) []record.Step {
 	n, last := len(r.Last), len(r.All)-1
 	if n > 0 && r.Last[n-1].Reconstructible(r.All[:last], r.Answer.Text, r.Answer.Finish) {
@@ -137,7 +138,7 @@ func withoutLast(r agent.Result) []record.Step {
 	return r.Last
 }
 
-// unstorable is why a run fails whose work was not stored; empty: it does not fail.
+// unstorable is the reason why a run fails whose work was not stored; empty: it does not fail.
 func unstorable(err error) string {
 	switch {
 	case record.Unstorable(err):
@@ -149,7 +150,7 @@ func unstorable(err error) string {
 	}
 }
 
-// failIfUnstorable fails the run if its work was not stored for such a reason. It returns any other error as it is.
+// failIfUnstorable fails the run if its work cannot be stored (see unstorable). It returns any other error unchanged.
 func (s *settler) failIfUnstorable(ctx context.Context, err error) error {
 	why := unstorable(err)
 	if why == "" {

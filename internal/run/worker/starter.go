@@ -8,11 +8,12 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Starter has a worker execute runs that this process accepts, without a nudge.
+// Starter lets a worker execute runs that this process accepts, without a wakeup.
 type Starter struct {
 	Worker *Worker
-	// Room reserves room for an attempt at a run of a user; nil where there is none. Its begin is called once, with the
-	// attempt, which it does not wait for, or with nil. The context of the attempt is that of [Worker.Handle].
+	// Room reserves a worker for an attempt at a run of a user, or returns nil if none is free. Its begin is called
+	// once, with the attempt or with nil. It does not wait for the attempt. The context of the attempt is that of
+	// [Worker.Handle].
 	Room func(organization, user string) (begin func(attempt func(ctx context.Context)))
 }
 
@@ -52,7 +53,7 @@ func (r *reserved) StartIfClaimed(run string) {
 	})
 }
 
-// logFailure logs why a run has not ended, or may be stored and is not executed.
+// logFailure logs why a run has not ended, or may be stored without being executed.
 func (r *reserved) logFailure(err error) {
 	if err != nil && !isGone(err) {
 		r.Log.Error("run could not be started when it was accepted; the sweeper will find it", "run_id", r.runID,

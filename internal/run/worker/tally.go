@@ -10,7 +10,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// tally counts what a run has used, in this attempt and in those before it.
+// tally counts the usage of a run, in this attempt and in those before it.
 type tally struct {
 	host    host.Host
 	from    lifecycle.Run // as it was claimed
@@ -33,7 +33,7 @@ func (t *tally) active() time.Duration { return t.before() + t.host.Elapsed() - 
 // before is the active time of the earlier attempts.
 func (t *tally) before() time.Duration { return time.Duration(t.from.ActiveMS) * time.Millisecond }
 
-// work is what a report says: the attempt, the new end of its lease, and the totals of the run.
+// work is the content of a report: the attempt, the new end of its lease, and the totals of the run.
 func (t *tally) work(attempt int, until time.Time) lifecycle.Work {
 	t.mu.Lock()
 	defer t.mu.Unlock()

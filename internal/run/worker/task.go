@@ -11,8 +11,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// task makes an agent's task of what is stored: all but what the attempt adds to it. A failure is for the run's result;
-// err is one of the store, the toolkits or the files.
+// task makes an agent's task from stored data, except for the fields that the attempt sets. A failure is for the run's
+// result; err is one of the store, the toolkits or the files.
 func (w *Worker) task(ctx context.Context, run record.Run) (t agent.Task, failure string, err error) {
 	version, failure, err := w.prepare(ctx, run)
 	if err != nil || failure != "" {
@@ -70,8 +70,8 @@ func (w *Worker) published(ctx context.Context, version catalog.Agent, on []tool
 	return a.Spec.Policy(on), err
 }
 
-// knowledge lets a task search the agent's knowledge bases, and show the model what the run's sender may read. What a
-// model can do something about is told to it; any other failure is for another attempt, or the log.
+// knowledge sets the searches of a task, and the reader that finds what the run's sender may not read. The model gets
+// an error on which it can act. Any other failure is for another attempt, or the log.
 func (w *Worker) knowledge(run record.Run, t *agent.Task) {
 	t.Reads = w.Reads(run.Organization, run.User, run.APIKey)
 	if w.Search != nil && len(t.Agent.Spec.KnowledgeBaseIDs) > 0 {
@@ -86,7 +86,7 @@ func (w *Worker) knowledge(run record.Run, t *agent.Task) {
 	}
 }
 
-// prepare reads the agent's version. A parked message may have lost its user, key or agent since it was sent; its run
+// prepare reads the agent's version. A parked message may have lost its user, key or agent since it was sent. Its run
 // then fails with that reason, so that the next parked message follows. A failure is for the run's result; err is one
 // of the store.
 func (w *Worker) prepare(ctx context.Context, run record.Run) (version catalog.Agent, failure string, err error) {
@@ -96,7 +96,7 @@ func (w *Worker) prepare(ctx context.Context, run record.Run) (version catalog.A
 			what string
 			err  error
 		}{
-			// of an operator who acted in the organization both belong to another one
+			// For an operator who acted in the organization, both belong to another one.
 			{"the user who sent the message has been deleted",
 				second(record.Resource[catalog.User](ctx, w.Store, record.System(), run.User))},
 			{"the API key that sent the message has been revoked",

@@ -1,11 +1,11 @@
 // Package worker executes runs: it claims a run, drives the agent loop, renews the lease and settles the run.
 //
-// A nudge only triggers it, or a process that starts what it accepts (see [Starter]); what it does follows from the
-// run's state and the clock. Every write is fenced by the number of the attempt. The worker stops calling models and
-// tools when its lease may have ended by either of its own clocks.
+// Its trigger is a wakeup, or a process that starts the runs that it accepts (see [Starter]). Its actions follow from
+// the run's state and the clock. Every write is fenced by the number of the attempt. The worker stops calling models
+// and tools when its lease may have ended by either of its own clocks.
 //
-// One claim of a run is an attempt. Its parts: the lease fences and renews, the tally counts what the run uses, the
-// journal stores steps, the settler commits the end. The task is what the agent loop works on.
+// One claim of a run is an attempt. Its parts: the lease fences and renews, the tally counts usage, the journal stores
+// steps, the settler commits the end. The task is the input of the agent loop.
 //
 // It imports transition, record, lifecycle, agent, stream, view, reader, extract for its errors, problem, host and
 // trace, and the ports model, tool and blob.
@@ -34,20 +34,20 @@ import (
 type Worker struct {
 	Executor *transition.Executor
 	Store    *record.Store
-	// Known reads from the same store, or from one whose answers may be some seconds old: versions of agents come
-	// from it.
+	// Known reads from the same store, or from a cache that may be some seconds old. Versions of agents come from it.
 	Known record.Known
 	Hub   *stream.Hub
 	Loop  *agent.Loop
 	Tools Tools
-	// MayReach returns a function that reports whether the sender of a run, a user with an API key, may reach an
+	// MayReach returns a function that reports whether the sender of a run, a user with an API key, may access an
 	// agent.
 	MayReach func(ctx context.Context, organization, user, key string) func(lifecycle.Whose) (bool, error)
-	// Reads returns what tells which documents the sender of a run may not read now.
+	// Reads returns a reader that finds the documents which the sender of a run may not read now.
 	Reads func(organization, user, key string) citation.Reader
 	// TextOf reads the files of messages.
 	TextOf reader.Text
-	// Search searches an agent's knowledge bases for the sender of a run; see [agent.Task]. nil: there are none.
+	// Search searches an agent's knowledge bases for the sender of a run; see [agent.Task]. nil: there are no knowledge
+	// bases.
 	Search func(
 		ctx context.Context, organization, user, key string, spec catalog.AgentSpec, query string,
 	) ([]record.Source, record.Embeddings, error)
@@ -55,13 +55,13 @@ type Worker struct {
 	Host  host.Host
 	Log   *slog.Logger
 	Lease time.Duration
-	// PauseExpiry is how long humans have to decide the interrupts of a pause.
+	// PauseExpiry is the time that people have to decide the interrupts of a pause.
 	PauseExpiry time.Duration
-	// Tick is the interval at which a running run is polled for a cancel. A notification triggers a poll at once.
+	// Tick is the interval at which a running run is polled for a cancel. A notification triggers a poll immediately.
 	Tick time.Duration
-	// Drain is how long running calls may take to end when no further step may begin.
+	// Drain is the time for running calls to end once no further step may begin.
 	Drain time.Duration
-	// ReleaseAfter is how long an attempt may last in this process before it releases the run; 0: no limit.
+	// ReleaseAfter is the longest time of an attempt in this process before it releases the run; 0: no limit.
 	ReleaseAfter time.Duration
 }
 
@@ -82,7 +82,7 @@ var (
 // Handle reconciles a run: it applies the event that is due, or claims and executes the run, or does nothing. It
 // returns when the attempt has ended. If ctx ends, the run is released at the next step, or after Drain.
 //
-// It returns nil if the run is gone or another process was faster. An error is one of the store, the queue of nudges,
+// It returns nil if the run is gone or another process was faster. An error is one of the store, the queue of wakeups,
 // the toolkits, or the agent loop: the run has not ended, and will be executed again.
 func (w *Worker) Handle(ctx context.Context, id string) error {
 	e, err := w.Store.Run(ctx, record.System(), id)
@@ -103,7 +103,7 @@ func (w *Worker) Handle(ctx context.Context, id string) error {
 		if err != nil {
 			return ignoreRefusal(err)
 		}
-		todo = lifecycle.Next(e.Value.Run, w.Host.Now(), w.Executor.ProcessID) // one whose deadline was moved begins
+		todo = lifecycle.Next(e.Value.Run, w.Host.Now(), w.Executor.ProcessID) // a run whose deadline was moved begins
 	}
 	if !todo.Execute {
 		return nil
@@ -123,7 +123,7 @@ func ignoreRefusal(err error) error {
 
 func (w *Worker) execute(ctx context.Context, e record.RunEntity) error {
 	if ctx.Err() != nil {
-		return nil // the process stops: the sweeper of the next one sends another nudge
+		return nil // the process stops: the sweeper of the next one sends another wakeup
 	}
 	a := w.newAttempt()
 	claimed, err := w.Executor.From(ctx, e, func(r record.Run, _ *record.Tx) (transition.Change, error) {
