@@ -265,7 +265,7 @@ const (
 
 func (v Verb) fits(k InterruptKind) bool { return (v == Answer) == (k == Clarification) }
 
-// Resume queues a paused run again. Its decisions must be about exactly the pending interrupts.
+// Resume queues a paused run again. It must decide exactly the pending interrupts.
 type Resume struct {
 	Decisions []Decision
 	By        string
