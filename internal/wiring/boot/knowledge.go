@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/text/index/diskindex"
 )
 
-// ingester makes what ingests documents and searches them, over an index in the data folder.
+// ingester makes the ingester of documents, which also searches them, over an index in the data folder.
 func (l *Local) ingester(ctx context.Context, meter knowledgeMeter) (*ingest.Ingester, error) {
 	s := l.Settings
 	policy, err := egress.Read(s.KnowledgeAllowHosts, "", "")
@@ -38,7 +38,7 @@ func (l *Local) ingester(ctx context.Context, meter knowledgeMeter) (*ingest.Ing
 			CheckURL:  func(url string) error { return knowledge.CheckURL(policy, url) },
 			OnSearch:  meter.searched,
 			Ingesting: s.Ingesting,
-			// if it is lost, the sweeper finds what is due
+			// If it is lost, the sweeper finds the due item.
 			Nudge: func(ctx context.Context, m queue.Message) { _ = l.queues.Send(ctx, m) },
 		},
 		Fetch: ingest.Fetch{Policy: policy, Client: policy.Client(time.Minute)}, Log: l.log,

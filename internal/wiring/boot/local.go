@@ -1,5 +1,5 @@
-// Package boot is the wiring of the single process: it makes adapters and hands them to the use cases, and
-// contains no rules. With cloud it is the only importer of adapters.
+// Package boot is the wiring of the single process. It makes adapters and passes them to the use cases; it contains no
+// rules. With cloud it is the only importer of adapters.
 package boot
 
 import (
@@ -100,7 +100,7 @@ type Local struct {
 	working sync.WaitGroup
 }
 
-// queues sends each nudge to the queue of its kind, so that no kind waits behind another.
+// queues sends each wakeup to the queue of its kind, so that no kind waits for another.
 type queues map[events.NudgeKind]*localqueue.Queue
 
 func (q queues) Send(ctx context.Context, m queue.Message) error { return q[m.Nudge.Kind].Send(ctx, m) }
@@ -117,20 +117,20 @@ const (
 	workTime       = 9500 * time.Millisecond // for all background work
 )
 
-// workers are what the queue of runs shares out: so many for everybody, and a quarter more for who holds little.
+// workers are the limits of the queue of runs: n workers for all users, and a quarter more for users with few.
 func workers(n int) share.Limits {
 	reserve := int64(n / 4)
 	return share.Limits{All: int64(n) + reserve, Reserve: reserve}
 }
 
-// Of the disk, a 16th is the floor, which blobs leave free: so many bytes at least and at most.
+// A 16th of the disk is the floor, which blobs leave free. These are its smallest and largest size in bytes.
 const (
 	leastFloor = 64 << 20
 	mostFloor  = 2 << 30
 )
 
-// disks divide a disk of so many bytes: for blobs what is above the floor, for growing rows what is above half of it.
-// That half is kept for runs that end, for deletions, and for the work of the stores.
+// disks divides a disk of all bytes. Blobs may use the space above the floor, growing rows that above half of it. That
+// half is kept for runs that end, for deletions, and for the work of the stores.
 func disks(all int64, free func() int64) (blobs, rows *share.Disk) {
 	floor := min(max(all/16, leastFloor), mostFloor)
 	blobs = share.NewDisk(func() int64 { return free() - floor }, 0)
@@ -138,10 +138,10 @@ func disks(all int64, free func() int64) (blobs, rows *share.Disk) {
 	return blobs, rows
 }
 
-// fullEvery is the time between two such errors in the log: there may be any number of refusals.
+// fullEvery is the time between two log lines about a full disk: there may be many refusals.
 const fullEvery = 10 * time.Minute
 
-// noteFull returns what logs refusals for want of room: the first one, and one after each fullEvery.
+// noteFull returns a function that logs refusals because of a full disk: the first one, and one after each fullEvery.
 func (l *Local) noteFull(h host.Host) func(cause error) {
 	var mu sync.Mutex
 	next := h.Elapsed()
@@ -155,34 +155,34 @@ func (l *Local) noteFull(h host.Host) func(cause error) {
 	}
 }
 
-// free is how many bytes the disk has.
+// free returns the free bytes of the disk.
 func (l *Local) free() int64 {
 	free, _, err := disktable.Usage(l.Settings.DataDir)
 	if err != nil {
-		return math.MaxInt64 // the write fails, if anything is wrong
+		return math.MaxInt64 // if the disk has a fault, the write fails
 	}
 	return free
 }
 
-// senders are those of webhooks, whose receivers may never answer.
+// senders are the limits of webhook senders, whose receivers may never answer.
 func senders() share.Limits {
 	const part = webhooksAtOnce / 4
 	return share.Limits{All: webhooksAtOnce, Reserve: part, Organization: part, User: part * 3 / 4}
 }
 
-// jobs are those in the background, which are done piece by piece.
+// jobs are the limits of background jobs, which are done in pieces.
 func jobs() share.Limits {
 	return share.Limits{All: jobsAtOnce, Reserve: 1, Organization: jobsAtOnce - 1}
 }
 
-// ingesters are what the queue of documents shares out, as workers are. Each organization leaves one to the next.
+// ingesters are the limits of the queue of documents, as workers are. Each organization leaves some to the others.
 func ingesters(n int) share.Limits {
 	reserve := int64(max(2, n/4))
 	return share.Limits{All: int64(n) + reserve, Reserve: reserve, Organization: int64(n)}
 }
 
-// StartLocal opens the data folder and starts serving; the caller must call Stop. It fails where the folder is in
-// use by another process or cannot be opened, a setting cannot be used, or the port is taken.
+// StartLocal opens the data folder and starts serving. The caller must call Stop. It fails if another process uses the
+// folder, if the folder cannot be opened, if a setting is unusable, or if the port is taken.
 func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Local, error) {
 	l := &Local{Settings: s, log: log, served: make(chan error, 1), queues: queues{
 		events.NudgeRun:      localqueue.Shared(workers(s.Workers)),
@@ -288,7 +288,7 @@ func newRegistry() *prometheus.Registry {
 	return registry
 }
 
-// open opens the store, makes what everything else needs of it, and sees to the first start.
+// open opens the store, makes its direct users, and completes the first start.
 func (l *Local) open(ctx context.Context, machine host.Host) error {
 	s := l.Settings
 	_, size, err := disktable.Usage(s.DataDir)
@@ -304,7 +304,7 @@ func (l *Local) open(ctx context.Context, machine host.Host) error {
 		User:         record.FileUse{Count: int64(s.UserFiles), Bytes: s.UserFileBytes},
 		Organization: record.FileUse{Count: int64(s.OrgFiles), Bytes: s.OrgFileBytes},
 	}).WithDisk(forRows, l.noteFull(machine))
-	if s.SpreadSlots { // of no use here, but the same service
+	if s.SpreadSlots { // has no use here, but makes the service the same
 		l.store = l.store.SpreadSlotsAbove(record.LargeCap)
 	}
 	if err := l.store.EnsureDeployment(ctx); err != nil {
@@ -320,7 +320,7 @@ func (l *Local) open(ctx context.Context, machine host.Host) error {
 		UserKeys: s.UserAPIKeys, OrganizationKeys: s.OrganizationAPIKeys,
 		ActiveLimit: s.ActiveLimit, CheckModel: l.models.Check, Alone: true,
 		Tools: func(ctx context.Context, organization string, ids []string) (on, off []tool.Offer, err error) {
-			return l.toolkits.ToolsOf(ctx, organization, ids) // which are made below
+			return l.toolkits.ToolsOf(ctx, organization, ids) // made below
 		},
 	}, l.sealer)
 	l.toolkits = &toolkit.Toolkits{Store: l.store, Known: l.store.Known(), Host: machine, Sealer: l.sealer}
@@ -330,7 +330,7 @@ func (l *Local) open(ctx context.Context, machine host.Host) error {
 	return l.firstStart(ctx)
 }
 
-// worker makes what executes runs.
+// worker makes the worker that executes runs.
 func (l *Local) worker(models map[string]model.Model, ingester *ingest.Ingester) *worker.Worker {
 	return &worker.Worker{
 		Executor: l.executor, Store: l.store, Known: l.store.Known(), Hub: l.hub, Host: l.executor.Host, Log: l.log,
@@ -342,7 +342,7 @@ func (l *Local) worker(models map[string]model.Model, ingester *ingest.Ingester)
 }
 
 func (l *Local) nudge(ctx context.Context, kind events.NudgeKind, id, group string) {
-	// if it is lost, the sweeper finds what is due
+	// If it is lost, the sweeper finds the due item.
 	_ = l.queues.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group})
 }
 
@@ -381,8 +381,8 @@ func (l *Local) firstStart(ctx context.Context) error {
 	return nil
 }
 
-// sealerOf reads or creates the file with the key that seals secrets: beside the store, so that a copy of the
-// store alone reveals none.
+// sealerOf reads or creates the file with the key that seals secrets. It is next to the store, so that a copy of only
+// the store reveals none.
 func sealerOf(file string) (seal.Sealer, error) {
 	kept, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -481,7 +481,7 @@ func (l *Local) serve(listener net.Listener) {
 	go func() { l.served <- l.Server.Serve(listener) }()
 }
 
-// serveMetrics serves the metrics at METRICS_ADDR, if there is one, and nothing else there.
+// serveMetrics serves only the metrics at METRICS_ADDR, if that is set.
 func (l *Local) serveMetrics(ctx context.Context, registry *prometheus.Registry) error {
 	if l.Settings.MetricsAddr == "" {
 		return nil
@@ -501,7 +501,7 @@ func (l *Local) serveMetrics(ctx context.Context, registry *prometheus.Registry)
 	return nil
 }
 
-// Wait returns the server's error when it fails, or nil when ctx ends.
+// Wait returns the server's error if it fails, or nil when ctx ends.
 func (l *Local) Wait(ctx context.Context) error {
 	select {
 	case err := <-l.served:
@@ -511,9 +511,9 @@ func (l *Local) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop ends the process's work within ten seconds: requests finish, streams get their last event, and running runs
-// finish the step in progress and are handed over to the next start. It returns an error where work was still in
-// progress at the end of its time, or the store cannot be closed.
+// Stop ends the process's work within ten seconds. Requests finish, and streams get their last event. Running runs
+// finish the step in progress and are released to the next start. It returns an error if work was still in progress at
+// the end of its time, or if the store cannot be closed.
 func (l *Local) Stop() error {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
@@ -546,7 +546,7 @@ func (l *Local) Stop() error {
 	return errors.Join(err, l.table.Close())
 }
 
-// within says whether wait returned within d.
+// within reports whether wait returned within d.
 func within(d time.Duration, wait func()) bool {
 	returned := make(chan struct{})
 	go func() {

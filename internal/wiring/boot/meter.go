@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/run/transition"
 )
 
-// runMeter counts what happens to runs and their webhooks.
+// runMeter counts the transitions of runs and the attempts of their webhooks.
 type runMeter struct {
 	transitions *prometheus.CounterVec
 	deliveries  *prometheus.CounterVec
@@ -41,7 +41,7 @@ func (m runMeter) delivered(delivered bool) {
 	m.deliveries.WithLabelValues(strconv.FormatBool(delivered)).Inc()
 }
 
-// knowledgeMeter counts what happens to documents, and searches.
+// knowledgeMeter counts ingestions of documents, and searches.
 type knowledgeMeter struct {
 	ended    *prometheus.CounterVec
 	waited   prometheus.Histogram
@@ -81,7 +81,7 @@ func (m knowledgeMeter) moved(made ingest.Move) {
 	}
 }
 
-// searched counts a search, unless it was refused as it stands.
+// searched counts a search, unless it was refused as invalid.
 func (m knowledgeMeter) searched(f knowledge.Found, took time.Duration, err error) {
 	outcome := knowledge.OutcomeOf(f, err)
 	if outcome == knowledge.Refused {

@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/platform/version"
 )
 
-// trace makes what traces are made by and sent with, if a setting says where to.
+// trace makes the tracer and its exporter, if the setting for the endpoint is set.
 func (l *Local) trace(registry *prometheus.Registry) (err error) {
 	s := l.Settings
 	if s.OTLPEndpoint == "" {
@@ -35,7 +35,7 @@ func (l *Local) trace(registry *prometheus.Registry) (err error) {
 	return nil
 }
 
-// lastTraces sends what is left at a stop, in two seconds at most and within the ten of the stop.
+// lastTraces sends the remaining traces at a stop, in two seconds at most and within the ten of the stop.
 func (l *Local) lastTraces(began time.Time) {
 	left := min(2*time.Second, workTime+300*time.Millisecond-time.Since(began))
 	ctx, cancel := context.WithTimeout(context.Background(), left)

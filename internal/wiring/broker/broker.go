@@ -1,20 +1,20 @@
-// Package broker does for programs that may not open secrets what needs them opened: it asks toolkits' servers with
-// their credentials, posts test events signed with organizations' secrets, and asks model providers with the
-// deployment's keys. On AWS it is a function of its own, which only the function api may invoke, so that no function
-// that the internet reaches can decrypt anything. On a laptop there is one process and no broker.
+// Package broker does the work that needs opened secrets, for programs that may not open them. It calls toolkits'
+// servers with their credentials, posts test events signed with organizations' secrets, and calls model providers with
+// the deployment's keys. On AWS it is a separate function, which only the function api may invoke. So no function that
+// the internet reaches can decrypt anything. On a laptop there is one process and no broker.
 //
-// What is asked is a named operation with a few typed arguments, never a request of a client: whoever asks has
-// authenticated and authorized its client. [Broker] answers, over the use cases; [Client] asks, and has the methods of
-// the same use cases. Both behave as one: results and errors cross as they are, problems with their codes and fields.
-// An answer never has a secret in it.
+// A request to the broker, an ask, is a named operation with a few typed arguments, never a request of a client. Its
+// sender has authenticated and authorized the client. [Broker] answers with the use cases. [Client] sends asks, and has
+// the methods of the same use cases. Both together behave like the use cases: results and errors stay the same,
+// problems with their codes and fields. An answer never contains a secret.
 //
-// One operation is one call, and no call is repeated: a tool may have been called already. What crosses is bounded
+// One operation is one call, and no call is repeated: a tool may have been called already. The sizes are bounded
 // ([MaxAsk], [MaxAnswer]); an answer that is too large is a problem of kind TooLarge.
 //
-// What the broker does is a part of the trace of the request that has it asked.
+// The broker's work is a part of the trace of the request that caused it.
 //
-// The package must not know HTTP, Lambda or who may do what. It imports the use cases toolkit and webhook, provider,
-// the ports embedding and tool, trace, and the errors of record and seal.
+// The package must not know HTTP, Lambda or permissions. It imports the use cases toolkit and webhook, provider, the
+// ports embedding and tool, trace, and the errors of record and seal.
 package broker
 
 import (
@@ -45,32 +45,32 @@ import (
 type Broker struct {
 	Toolkits   toolkit.Asker
 	Webhooks   webhook.Prober
-	Callbacks  egress.Policy // where test events may go
+	Callbacks  egress.Policy // allowed addresses of test events
 	Models     provider.Models
 	Embeddings map[string]embedding.Model // by provider
 	Log        *slog.Logger
 }
 
 const (
-	// longestWait is the longest that anybody waits for an answer: a function behind API Gateway has 29 seconds.
+	// longestWait is the longest wait for an answer: a function behind API Gateway has 29 seconds.
 	longestWait = 29 * time.Second
 	// maxDepth and maxValues bound the JSON of an ask; the arguments of a tool have 64 levels.
 	maxDepth, maxValues = 80, 300_000
-	// maxName bounds what is given for names and ids, in bytes.
+	// maxName bounds names and ids, in bytes.
 	maxName = 4096
 )
 
-// errUnapproved says that a call needs an approval that was not given.
+// errUnapproved means that a call needs an approval that was not given.
 var errUnapproved = errors.New("broker: the call needs an approval")
 
-// refusal says what is wrong with an ask. Only a fault of ours makes one, or somebody who has taken over the asker.
+// refusal is the fault of an ask. Only a bug of ours makes one, or an attacker who has taken over the client.
 type refusal struct{ why string }
 
 func (r *refusal) Error() string { return "broker: the ask is none: " + r.why }
 
 func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
-// Invoke answers an ask, both as JSON. What fails is in the answer; the error is always nil. It has the form of
+// Invoke answers an ask, both as JSON. A failure is in the answer; the error is always nil. It has the form of
 // [Invoker], and of a handler of Lambda.
 func (b *Broker) Invoke(ctx context.Context, ask []byte) ([]byte, error) {
 	var result any
@@ -123,7 +123,7 @@ func (b *Broker) answer(ctx context.Context, raw []byte) (any, error) {
 	if ask.WaitMS <= 0 {
 		return nil, refuse("nobody waits for the answer")
 	}
-	// What is done may have effects, so it ends when nobody waits any more: Lambda does not say when an asker goes.
+	// The work may have effects, so it ends when no client waits: Lambda does not report when a client ends.
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(min(ask.WaitMS, longestWait.Milliseconds()))*time.Millisecond)
 	defer cancel()
 	if a := ask.Author; a != nil {
@@ -153,7 +153,7 @@ var operations = map[operation]func(*Broker, context.Context, json.RawMessage) (
 	askEmbed:   reading((*Broker).embed),
 }
 
-// reading makes an operation of a method, by reading its arguments: JSON without unknown members, doubled ones, or
+// reading makes an operation of a method. It reads the arguments strictly: JSON without unknown or repeated members, or
 // anything after it.
 func reading[A, R any](
 	do func(*Broker, context.Context, A) (R, error),
@@ -171,7 +171,7 @@ func isOwner(organization string) bool {
 	return organization == record.NoOrganization || host.ValidID(organization)
 }
 
-// scope is that of a toolkit's organization, which the toolkit must be of.
+// scope is that of a toolkit's organization. The toolkit must belong to it.
 func scope(a askedToolkit) (record.Scope, error) {
 	if !isOwner(a.Organization) || !host.ValidID(a.Toolkit) {
 		return record.Scope{}, refuse("it names no toolkit")

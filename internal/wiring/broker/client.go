@@ -19,32 +19,32 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Invoker carries an ask to a broker and its answer back, both as JSON: the port between [Client] and [Broker].
+// Invoker sends an ask to a broker and returns the answer, both as JSON: the port between [Client] and [Broker].
 //
-// The caller guarantees that the ask has at most [MaxAsk] bytes; ending the context ends the wait, and not what is done
-// meanwhile. The adapter guarantees that it carries an ask once at most, and that its error is [ErrNotAsked] only where
-// the broker has not got the ask; after any other error it may have done what it was asked for.
+// The caller guarantees that the ask has at most [MaxAsk] bytes. The end of the context ends the wait, but not the work
+// of the broker. The adapter guarantees that it sends an ask once at most. Its error is [ErrNotAsked] only if the
+// broker has not received the ask. After any other error the broker may have done the work.
 type Invoker interface {
 	Invoke(ctx context.Context, ask []byte) (answer []byte, err error)
 }
 
-// ErrNotAsked says that a broker has not got an ask, and may get it later.
+// ErrNotAsked means that a broker has not received an ask. It may be sent again later.
 var ErrNotAsked = errors.New("broker: nothing was asked")
 
-// unreached is the error of an ask that got no answer. Where nothing was done, it is the cause of a problem of kind
+// unreached is the error of an ask without an answer. If nothing was done, it is the cause of a problem of kind
 // Unavailable.
 type unreached struct{ error }
 
 func (u *unreached) Unwrap() error { return u.error }
 
-// Client asks a broker: it is a [toolkit.Asker] and a [webhook.Prober], and has models. It is safe for concurrent use.
-// Its errors are those of what it asks for, and the problem Unavailable where the broker cannot take the ask now.
+// Client calls a broker. It is a [toolkit.Asker] and a [webhook.Prober], and has models. It is safe for concurrent use.
+// Its errors are those of the operation, and the problem Unavailable if the broker cannot take the ask now.
 type Client struct{ Broker Invoker }
 
-// hop is at most how much of the time that a caller waits is left to the way there and back.
+// hop is the longest part of a caller's wait that is reserved for sending the ask and the answer.
 const hop = 500 * time.Millisecond
 
-// ask asks one question. Beside an error, the result is what was done until then.
+// ask sends one ask. With an error, the result is the part that was done before it.
 func ask[R any](ctx context.Context, c *Client, what operation, arguments any) (result R, err error) {
 	if err := ctx.Err(); err != nil {
 		return result, err
@@ -159,10 +159,10 @@ func (c *Client) Probe(ctx context.Context, organization, callback string) (reco
 		askedProbe{Organization: organization, CallbackURL: callback})
 }
 
-// Models are the models of a deployment whose providers a broker asks.
+// Models are the models of a deployment whose providers a broker calls.
 type Models struct {
 	Client *Client
-	// Near are those of providers that need no key: whether an agent may name one of them, nobody else is asked.
+	// Near are those of providers without a key: the broker need not check their models.
 	Near *provider.Set
 }
 
@@ -182,17 +182,17 @@ func (m *Models) Check(ctx context.Context, provider, name string, skip bool) er
 	return err
 }
 
-// Embedding is the embedding models of a provider that a broker asks, which are not lexical: it implements
+// Embedding is the embedding models, other than lexical ones, of a provider that a broker calls. It implements
 // [embedding.Model].
 type Embedding struct {
 	Client   *Client
 	Provider string
 }
 
-// atOnce is what one ask may have: its vectors, of 4,096 dimensions with 14 bytes each, are below [MaxAnswer].
+// atOnce is the limit of one ask: its vectors, of 4,096 dimensions with 14 bytes each, are below [MaxAnswer].
 var atOnce = embedding.Limits{Texts: 32, Bytes: 256 << 10, Characters: 64 << 10, Timeout: longestWait}
 
-// Embed asks the broker, in as many asks as it needs.
+// Embed calls the broker, with as many asks as needed.
 func (m *Embedding) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
 	var before int64 // tokens that were used before a failure
 	reply, err := embedding.InBatches(ctx, r, atOnce, func(ctx context.Context, r embedding.Request) (
@@ -217,7 +217,7 @@ func (m *Embedding) Embed(ctx context.Context, r embedding.Request) (embedding.R
 	return reply, err
 }
 
-// final hides the kind of a failure: the broker has sent again in smaller pieces what was too long, as far as that
+// final hides the kind of a failure. The broker has already sent long texts again in smaller pieces, as far as that
 // helps.
 type final struct{ err error }
 

@@ -14,9 +14,9 @@ import (
 	"agentplatform/internal/store/seal"
 )
 
-// What crosses: a named operation with its arguments, and the result as the use case returns it.
+// The messages are a named operation with its arguments, and the result as the use case returns it.
 
-// operation names what is asked of the broker.
+// operation names an operation of the broker.
 type operation string
 
 // The operations, with the types of their arguments and results.
@@ -31,25 +31,25 @@ const (
 	askEmbed   operation = "embed"           // askedVectors, embedding.Reply
 )
 
-// Bounds of an ask and of its answer as JSON, in bytes. Lambda takes and gives at most 6 MB in a synchronous call.
+// Bounds of an ask and of its answer as JSON, in bytes. Lambda accepts and returns at most 6 MB in a synchronous call.
 const (
 	MaxAsk    = 2 << 20
 	MaxAnswer = 5 << 20
 )
 
-// question is one ask. While a deploy goes on, or is taken back, asker and broker may be of two versions. So a broker
-// overlooks members of an ask, and of its author, that it does not know. It refuses arguments that have such members:
-// one may be what keeps something from being done, as dry_run does. What must not be overlooked is an argument.
+// question is one ask. During a deployment or its rollback, client and broker may have different versions. So a broker
+// ignores members of an ask, and of its author, that it does not know. It refuses arguments with such members: one may
+// prevent an effect, as dry_run does. A member that must not be ignored is an argument.
 type question struct {
 	Operation operation       `json:"operation"`
-	WaitMS    int64           `json:"wait_ms"`          // milliseconds for which the answer is waited for, from now on
+	WaitMS    int64           `json:"wait_ms"`          // milliseconds, from now on, for which the client waits
 	Author    *record.Author  `json:"author,omitempty"` // for the audit log
 	Arguments json.RawMessage `json:"arguments"`
-	// Traceparent names the span that asks, as W3C Trace Context writes it; none where that is not sampled.
+	// Traceparent is the client's span in W3C Trace Context form; empty if it is not sampled.
 	Traceparent string `json:"traceparent,omitempty"`
 }
 
-// askedToolkit names a toolkit. The organization is "-" for what belongs to none, here and below.
+// askedToolkit names a toolkit. The organization is "-" for toolkits of none, here and below.
 type askedToolkit struct {
 	Organization string `json:"organization_id"`
 	Toolkit      string `json:"toolkit_id"`
@@ -58,7 +58,7 @@ type askedToolkit struct {
 type askedRefresh struct {
 	askedToolkit
 
-	DryRun bool `json:"dry_run,omitempty"` // only say what would change
+	DryRun bool `json:"dry_run,omitempty"` // only return the changes
 }
 
 type choice struct {
@@ -84,7 +84,7 @@ type askedProbe struct {
 type askedModel struct {
 	Provider string `json:"provider"`
 	Name     string `json:"name"`
-	Skip     bool   `json:"skip,omitempty"` // do not ask the provider
+	Skip     bool   `json:"skip,omitempty"` // do not call the provider
 }
 
 type askedVectors struct {
@@ -95,29 +95,29 @@ type askedVectors struct {
 	Texts      []string `json:"texts"`
 }
 
-// Answer is the broker's answer: a result, a failure, or both where what was done until the failure matters.
+// Answer is the broker's answer: a result, a failure, or both if the work before the failure matters.
 type Answer struct {
 	Result  json.RawMessage `json:"result,omitempty"`
 	Failure *Failure        `json:"failure,omitempty"`
 }
 
-// FailureKind says what a failure is for whoever asked.
+// FailureKind is the meaning of a failure for the client.
 type FailureKind string
 
 // The kinds of failure.
 const (
-	FailureProblem    FailureKind = "problem"    // what clients are told
-	FailureTool       FailureKind = "tool"       // what models are told
+	FailureProblem    FailureKind = "problem"    // an error for clients
+	FailureTool       FailureKind = "tool"       // an error for models
 	FailureEmbedding  FailureKind = "embedding"  // of an embedding model
 	FailureUnapproved FailureKind = "unapproved" // the call needs an approval that was not given
-	FailureConflict   FailureKind = "conflict"   // somebody else was faster
+	FailureConflict   FailureKind = "conflict"   // another writer was faster
 	FailureSealed     FailureKind = "sealed"     // a sealed text does not open
 	FailureDeadline   FailureKind = "deadline"   // the time was over
 	FailureCancelled  FailureKind = "cancelled"  // it was given up
 	FailureInternal   FailureKind = "internal"   // anything else
 )
 
-// Failure is an error on its way to whoever asked. Its text is for the log, unless its kind says something else.
+// Failure is an error that is sent to the client. Its text is for the log, unless its kind has another use.
 type Failure struct {
 	Kind      FailureKind       `json:"kind"`
 	Text      string            `json:"text"`
@@ -135,7 +135,7 @@ type failureToClient struct {
 	Cause      *Failure        `json:"cause,omitempty"`
 }
 
-// failureOfVectors says what may be done about an embedding model's failure.
+// failureOfVectors is the reaction to an embedding model's failure.
 type failureOfVectors struct {
 	Kind string        `json:"kind"`
 	Wait time.Duration `json:"wait_ns,omitempty"`
@@ -150,7 +150,7 @@ var kinds = map[problem.Kind]string{
 	problem.Full:        "full",
 }
 
-// marks are the errors that others ask for by what they are.
+// marks are the errors that callers match with errors.Is.
 var marks = []struct {
 	kind FailureKind
 	mark error
@@ -160,7 +160,7 @@ var marks = []struct {
 	{FailureCancelled, context.Canceled},
 }
 
-// failed is an error as it crosses; nil for none.
+// failed converts an error for sending; nil for none.
 func failed(err error) *Failure {
 	if err == nil {
 		return nil
@@ -191,7 +191,7 @@ func failed(err error) *Failure {
 	return f
 }
 
-// received is a failure as the error that it was.
+// received converts a failure back to its error.
 func received(f Failure) error {
 	switch {
 	case f.Kind == FailureProblem && f.Problem != nil:
@@ -223,7 +223,7 @@ func received(f Failure) error {
 	return errors.New(f.Text)
 }
 
-// marked is an error with the text that it had and the mark by which it is known.
+// marked is an error with its original text and the error that it matches.
 type marked struct {
 	text string
 	mark error

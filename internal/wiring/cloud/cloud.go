@@ -1,6 +1,6 @@
-// Package cloud is the wiring that the functions on AWS share: clients made once, adapters over them, and the use
-// cases that every function needs. What only some need (HTTP layer, agent loop, webhook sender) is added by their
-// main packages, so that no binary links what it does not use: smaller functions start faster.
+// Package cloud is the wiring that the functions on AWS share: clients made once, adapters over them, and the use cases
+// that every function needs. Main packages add the rest (HTTP layer, agent loop, webhook sender). So no binary links
+// code that it does not use: smaller functions start faster.
 //
 // It contains no rules. With boot it is the only importer of adapters.
 package cloud
@@ -47,7 +47,7 @@ import (
 	"agentplatform/internal/store/timer/sfntimer"
 )
 
-// Platform is what every function has.
+// Platform is the common part of all functions.
 type Platform struct {
 	Settings setting.Settings
 	Cloud    setting.Cloud
@@ -64,16 +64,16 @@ type Platform struct {
 	Sealer   seal.Sealer
 	Models   provider.Models
 	Toolkits *toolkit.Toolkits // without kinds, except in functions that make them
-	Account  aws.Config        // for the clients that only some functions have
+	Account  aws.Config        // for clients that only some functions have
 	Tracer   *trace.Tracer     // nil: no traces
 
 	secrets *secretsmanager.Client
 	traces  *otlp.Exporter // nil: no traces
 }
 
-// ReadSecrets adds the deployment's secrets to the settings, with one call of Secrets Manager: the key that signs
-// webhooks where an organization has none of its own, and the keys of model providers. Its error is that of the
-// call, or of an invalid secret.
+// ReadSecrets adds the deployment's secrets to the settings, with one call of Secrets Manager. They are the keys of
+// model providers, and the key that signs webhooks of organizations without a secret. Its error is that of the call, or
+// of an invalid secret.
 func (p *Platform) ReadSecrets(ctx context.Context) error {
 	if p.Cloud.Secrets == "" {
 		return nil
@@ -101,10 +101,10 @@ func (p *Platform) ReadSecrets(ctx context.Context) error {
 	return nil
 }
 
-// Queues sends each nudge to the queue of its kind.
+// Queues sends each wakeup to the queue of its kind.
 type Queues map[events.NudgeKind]*sqsqueue.Queue
 
-// Send sends a nudge. Its error is the queue's, or that no queue is configured for the kind.
+// Send sends a wakeup. Its error is the queue's, or that no queue is configured for the kind.
 func (q Queues) Send(ctx context.Context, m queue.Message) error {
 	to, ok := q[m.Nudge.Kind]
 	if !ok {
@@ -113,7 +113,8 @@ func (q Queues) Send(ctx context.Context, m queue.Message) error {
 	return to.Send(ctx, m)
 }
 
-// SendAll sends nudges, those of a kind in as few calls as its queue can. Errors as of Send, one place for each nudge.
+// SendAll sends wakeups, those of a kind in as few calls as possible. It returns the errors of Send, one for each
+// wakeup.
 func (q Queues) SendAll(ctx context.Context, ms []queue.Message) []error {
 	errs := make([]error, len(ms))
 	batches, places := map[events.NudgeKind][]queue.Message{}, map[events.NudgeKind][]int{}
@@ -133,7 +134,7 @@ func (q Queues) SendAll(ctx context.Context, ms []queue.Message) []error {
 	return errs
 }
 
-// Nudge sends a nudge that may be lost: the sweeper finds what is due.
+// Nudge sends a wakeup that may be lost: the sweeper finds the due item.
 func (p *Platform) Nudge(ctx context.Context, kind events.NudgeKind, id, group string) {
 	p.Wake(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group})
 }
@@ -148,14 +149,14 @@ func (p *Platform) Wake(ctx context.Context, m queue.Message) {
 const (
 	// callTime limits one call of an AWS service.
 	callTime = 10 * time.Second
-	// missingLife is how long the cache remembers at most that a key does not exist.
+	// missingLife is the longest time for which the cache remembers that a key does not exist.
 	missingLife = 5 * time.Second
 	// pollEvery is the interval at which a stream polls for new frames: between processes there are no notifications.
 	pollEvery = 250 * time.Millisecond
 )
 
-// Access is what a program may do with the core table. One that may only read must not try to write: at a store that is
-// still empty it would fail at its start.
+// Access is a program's right to the core table. A program that may only read must not try to write. With an empty
+// store it would fail at its start.
 type Access int
 
 // The kinds of access.
@@ -164,8 +165,8 @@ const (
 	Reads
 )
 
-// Open reads the environment, makes the clients and use cases, and makes one call to check that the table exists.
-// It fails where a setting is missing or invalid, or the table cannot be read.
+// Open reads the environment, makes the clients and use cases, and makes one call to check that the table exists. It
+// fails if a setting is missing or invalid, or if the table cannot be read.
 func Open(ctx context.Context, access Access) (*Platform, error) {
 	settings, err := setting.Read(os.Environ())
 	if err != nil {
@@ -247,7 +248,7 @@ func New(
 	return p, nil
 }
 
-// tenants makes what knows people, agents and their rights.
+// tenants makes the use case of users, agents and their rights.
 func (p *Platform) tenants() *tenant.Tenants {
 	s := p.Settings
 	return tenant.New(p.Store, p.Known, p.Host, tenant.Defaults{
@@ -256,7 +257,7 @@ func (p *Platform) tenants() *tenant.Tenants {
 		UserKeys: s.UserAPIKeys, OrganizationKeys: s.OrganizationAPIKeys,
 		ActiveLimit: s.ActiveLimit, Tools: p.Toolkits.ToolsOf,
 		CheckModel: func(ctx context.Context, provider, name string, skip bool) error {
-			return p.Models.Check(ctx, provider, name, skip) // as they are by then
+			return p.Models.Check(ctx, provider, name, skip) // with the current Models
 		},
 	}, p.Sealer)
 }

@@ -22,7 +22,7 @@ const (
 	Recovered     = "Recovered"     // runs taken over after their worker was lost
 	Unstartable   = "Unstartable"   // runs that no worker started in time
 	PausesLate    = "PausesLate"    // pauses whose end the sweeper had to find
-	SweepLeft     = "SweepLeft"     // items that a sweep saw to be due and did not come to; the log has their kinds
+	SweepLeft     = "SweepLeft"     // due items that a sweep listed but did not reach; the log has their kinds
 	WebhookTried  = "WebhookTried"  // delivery attempts
 	WebhookFailed = "WebhookFailed" // delivery attempts without a successful response
 	ModelTried    = "ModelTried"    // calls of models
@@ -31,18 +31,18 @@ const (
 	ToolTried     = "ToolTried"     // calls of tools
 	ToolFailed    = "ToolFailed"    // calls that ended in an error, of the tool or on the way to it
 	ToolTime      = "ToolTime"      // ms that a call of a tool took
-	OwnTime       = "OwnTime"       // ms of an agent's loop in which it waited for no model and no tool
-	SlowAnswers   = "SlowAnswers"   // of api, not counting what they waited for (httpapi.Config.Slow)
+	OwnTime       = "OwnTime"       // ms of an agent's loop without waiting for a model or a tool
+	SlowAnswers   = "SlowAnswers"   // of api, without the time that they waited for others (httpapi.Config.Slow)
 	FailedAnswers = "FailedAnswers" // of chat and api, that are failures of the service (httpapi.Config.Failed)
 	OpenStreams   = "OpenStreams"   // on one task of the stream service
 	RunsAtWork    = "RunsAtWork"    // on one task that executes many
 	IngestWait    = "IngestWait"    // ms from a document's arrival until a function takes it
 	IngestEnded   = "IngestEnded"   // ingestions that ended
-	IngestFailed  = "IngestFailed"  // those that failed for a reason that does not lie in the document
+	IngestFailed  = "IngestFailed"  // those that failed for a reason outside the document
 	SearchTried   = "SearchTried"   // searches that were not refused
 	SearchFailed  = "SearchFailed"  // those that could not be answered
 	SearchTime    = "SearchTime"    // ms
-	TermsLost     = "TermsLost"     // words of chunks that found no place in the index's metadata
+	TermsLost     = "TermsLost"     // terms of chunks that did not fit into the index's metadata
 )
 
 // Metrics writes metrics as log lines in CloudWatch's embedded metric format.
@@ -53,7 +53,7 @@ type Metrics struct {
 	now   func() time.Time
 }
 
-// NewMetrics makes one that writes to out; now is the clock.
+// NewMetrics makes a Metrics that writes to out; now is the clock.
 func NewMetrics(out io.Writer, stage string, now func() time.Time) *Metrics {
 	return &Metrics{out: out, stage: stage, now: now}
 }
@@ -91,7 +91,7 @@ func (m *Metrics) Put(values ...Value) {
 // Count counts one event.
 func (m *Metrics) Count(name string) { m.Put(Value{name, "Count", 1}) }
 
-// Transition counts what a transition did to a run.
+// Transition counts the effects of a transition of a run.
 func (m *Metrics) Transition(made transition.Move) {
 	before, after := made.Before, made.After
 	var values []Value
@@ -112,7 +112,7 @@ func (m *Metrics) Transition(made transition.Move) {
 	}
 }
 
-// Left reports what a sweep left to the next one, by kind.
+// Left reports the items that a sweep left to the next one, by kind.
 func (m *Metrics) Left(left map[string]int) {
 	sum := 0
 	for _, n := range left {
@@ -133,8 +133,8 @@ func EnteredStatus(s lifecycle.Status) string {
 // Delivered counts a webhook delivery attempt.
 func (m *Metrics) Delivered(delivered bool) { m.Tried(WebhookTried, WebhookFailed, !delivered) }
 
-// CalledModel counts a call of a provider's model. The demo model fails as often as its user asks for, so its failures
-// say nothing of the service and do not count.
+// CalledModel counts a call of a provider's model. The demo model fails as often as its user requests. Its failures are
+// not failures of the service, so they do not count.
 func (m *Metrics) CalledModel(provider string, took time.Duration, failed bool) {
 	m.Tried(ModelTried, ModelFailed, failed && provider != "demo", Milliseconds(ModelTime, took))
 }
@@ -144,7 +144,7 @@ func (m *Metrics) CalledTool(took time.Duration, failed bool) {
 	m.Tried(ToolTried, ToolFailed, failed, Milliseconds(ToolTime, took))
 }
 
-// Worked reports how much of an attempt at a run was the platform's own.
+// Worked reports the platform's own time in an attempt at a run.
 func (m *Metrics) Worked(own time.Duration) { m.Put(Milliseconds(OwnTime, own)) }
 
 // Milliseconds is a time as the value of a metric.
@@ -152,7 +152,7 @@ func Milliseconds(name string, d time.Duration) Value {
 	return Value{name, "Milliseconds", float64(d.Milliseconds())}
 }
 
-// Tried counts something that was tried, and whether it failed, with what else is known of it.
+// Tried counts an attempt, and whether it failed, with further values.
 func (m *Metrics) Tried(try, failure string, failed bool, more ...Value) {
 	n := 0.0
 	if failed {

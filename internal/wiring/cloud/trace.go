@@ -20,14 +20,14 @@ import (
 	"agentplatform/internal/run/dispatch"
 )
 
-// flushTime limits how long an invocation may take longer because of its traces.
+// flushTime limits the time that traces add to an invocation.
 const flushTime = 500 * time.Millisecond
 
-// SpansDropped counts spans that found no place or that the receiver refused.
+// SpansDropped counts spans that did not fit into the buffer or that the receiver refused.
 const SpansDropped = "SpansDropped"
 
-// trace makes what traces are made by and sent with, if a setting says where to. Requests to X-Ray are signed with the
-// function's own credentials; a collector gets them as they are.
+// trace makes the tracer and its exporter, if the setting for the endpoint is set. Requests to X-Ray are signed with
+// the function's own credentials; a collector gets unsigned ones.
 func (p *Platform) trace() (err error) {
 	s := p.Settings
 	if s.OTLPEndpoint == "" {
@@ -55,7 +55,7 @@ func (p *Platform) trace() (err error) {
 	return nil
 }
 
-// XRayRegion is the Region of an address of X-Ray, xray.<Region>.amazonaws.com; empty for any other.
+// XRayRegion is the Region of an address of X-Ray, xray.<Region>.amazonaws.com; empty for any other address.
 func XRayRegion(endpoint string) string {
 	at, err := url.Parse(endpoint)
 	if err != nil || at.Scheme != "https" {
@@ -84,7 +84,7 @@ func signer(
 	}
 }
 
-// Requests makes a handler send its traces before a request ends: a function may be frozen from then on.
+// Requests makes a handler send its traces before a request ends: a function may be frozen after that.
 func (p *Platform) Requests(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer p.FlushTraces(r.Context())
@@ -92,7 +92,7 @@ func (p *Platform) Requests(h http.Handler) http.Handler {
 	})
 }
 
-// Nudges makes a handler leave traces, and send them before an invocation ends.
+// Nudges makes a handler of wakeups record traces, and send them before an invocation ends.
 func (p *Platform) Nudges(handle dispatch.Handler) dispatch.Handler {
 	return func(ctx context.Context, id string) (time.Duration, error) {
 		defer p.FlushTraces(ctx)
@@ -100,13 +100,13 @@ func (p *Platform) Nudges(handle dispatch.Handler) dispatch.Handler {
 	}
 }
 
-// Answer answers what another program asks, both as JSON. It is a handler of Lambda.
+// Answer answers the ask of another program, both as JSON. It is a handler of Lambda.
 type Answer func(ctx context.Context, ask []byte) (answer []byte, err error)
 
 // Invoke implements Lambda's interface of handlers.
 func (a Answer) Invoke(ctx context.Context, ask []byte) ([]byte, error) { return a(ctx, ask) }
 
-// Asks makes what answers leave traces, and send them before an invocation ends.
+// Asks makes a handler of asks record traces, and send them before an invocation ends.
 func (p *Platform) Asks(next Answer) Answer {
 	return func(ctx context.Context, ask []byte) ([]byte, error) {
 		defer p.FlushTraces(ctx)
@@ -114,7 +114,7 @@ func (p *Platform) Asks(next Answer) Answer {
 	}
 }
 
-// Traced is a context whose work leaves traces, if a setting says where they are sent.
+// Traced returns a context whose work is traced, if the setting for the endpoint is set.
 func (p *Platform) Traced(ctx context.Context) context.Context {
 	if p.traces == nil {
 		return ctx
@@ -122,7 +122,7 @@ func (p *Platform) Traced(ctx context.Context) context.Context {
 	return trace.With(ctx, p.Tracer)
 }
 
-// reportEvery is the interval of reporting how much a process has, by which its service is scaled.
+// reportEvery is the interval of reports of a process's load. The service is scaled by them.
 const reportEvery = 30 * time.Second
 
 // Report reports a number of a process that is never frozen, and sends its traces, until ctx ends. end waits for that
@@ -145,8 +145,8 @@ func (p *Platform) Report(ctx context.Context, metric string, number func() int6
 	}
 }
 
-// FlushTraces sends what there is, within half a second. A failure costs that time once; then the receiver is left
-// alone for a while.
+// FlushTraces sends the waiting traces, within half a second. A failure costs that time once; then nothing is sent to
+// the receiver for a while.
 func (p *Platform) FlushTraces(ctx context.Context) {
 	if p.traces == nil {
 		return

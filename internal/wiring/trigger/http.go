@@ -18,20 +18,21 @@ import (
 	"github.com/awslabs/aws-lambda-go-api-proxy/httpadapter"
 )
 
-// answering is the time before its deadline that a function needs to send an answer: a request that takes as long is
-// told so by us, and not by API Gateway after the function was ended.
+// answering is the time before its deadline that a function needs to send an answer. So the client gets our timeout
+// error, and not that of API Gateway after the function was ended.
 const answering = time.Second
 
 // Buffered makes the handler of API Gateway requests whose responses are sent whole. A request's context ends before
-// the function is ended. The handler returns an error for an event that is no request.
+// the function is ended. The handler returns an error for an event that is not a request.
 func Buffered(
 	h http.Handler,
 ) func(context.Context, lambdaevents.APIGatewayProxyRequest) (lambdaevents.APIGatewayProxyResponse, error) {
 	adapter := httpadapter.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// What is not text leaves a function in base64, which the gateway undoes only for clients that ask for one of
-		// its binary types; browsers do not, so nothing is compressed here. The distribution compresses what it keeps.
+		// Content other than text leaves a function in base64. The gateway decodes it only for clients that accept one
+		// of its binary types. Browsers do not, so nothing is compressed here. The distribution compresses its cached
+		// files.
 		r.Header.Del("Accept-Encoding")
-		w.WriteHeader(http.StatusOK) // the default of net/http; the adapter takes no response for an error
+		w.WriteHeader(http.StatusOK) // the default of net/http; without it the adapter reports an error
 		h.ServeHTTP(w, r)
 	}))
 	return func(
@@ -46,8 +47,8 @@ func Buffered(
 	}
 }
 
-// Streamed makes the handler of API Gateway requests whose responses are sent while they are written. The
-// handler's error is that of an event that is no request.
+// Streamed makes the handler of API Gateway requests whose responses are sent while they are written. The handler's
+// error is that of an event that is not a request.
 func Streamed(
 	h http.Handler, log *slog.Logger,
 ) func(context.Context, lambdaevents.APIGatewayProxyRequest) (*lambdaevents.APIGatewayProxyStreamingResponse, error) {
@@ -60,10 +61,9 @@ func Streamed(
 		}
 		reader, writer := io.Pipe()
 		w := &streamWriter{header: http.Header{}, body: writer, begun: make(chan struct{})}
-		// The runtime reads the body to its end before it takes the next event, and the body ends when this goroutine
-		// does.
+		// The runtime reads the body to its end before it takes the next event, and the body ends with this goroutine.
 		go func() {
-			// Never with an error: the runtime ends the process for an error that it reads from the body.
+			// Never with an error: the runtime ends the process if it reads an error from the body.
 			defer func() { _ = writer.Close() }()
 			defer w.WriteHeader(http.StatusOK)
 			defer func() {
@@ -111,8 +111,7 @@ func (w *streamWriter) Write(b []byte) (int, error) {
 // Flush only sends the headers: the pipe buffers nothing.
 func (w *streamWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
-// request restores what API Gateway changes in a request: the stage that it removes from the path, and the client's
-// address.
+// request restores two parts that API Gateway changes in a request: the stage in the path, and the client's address.
 func request(r lambdaevents.APIGatewayProxyRequest) lambdaevents.APIGatewayProxyRequest {
 	if r.Path == "/v1" || strings.HasPrefix(r.Path, "/v1/") {
 		r.Path = "/api" + r.Path // the stage is named api, see infra
@@ -121,10 +120,10 @@ func request(r lambdaevents.APIGatewayProxyRequest) lambdaevents.APIGatewayProxy
 	return r
 }
 
-// client is the address of the client. The gateway saw one of CloudFront's, and has appended it to what CloudFront
-// appended the client's to; what comes before these two the client wrote itself. Nobody but CloudFront can call the
-// gateway: it asks for a key (infra/stacks). Where the header is of another form, it is the address that the gateway
-// saw.
+// client returns the address of the client. The header has three parts: addresses that the client wrote itself, the
+// client's address from CloudFront, and CloudFront's address from the gateway. Only CloudFront can call the gateway,
+// which requires a key (infra/stacks). If the header has another form, it returns the address that the gateway has
+// seen.
 func client(r lambdaevents.APIGatewayProxyRequest) string {
 	saw := r.RequestContext.Identity.SourceIP
 	hops := strings.Split(strings.Join(r.MultiValueHeaders["X-Forwarded-For"], ","), ",")

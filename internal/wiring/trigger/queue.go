@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// patience is how often a message that asks to come again may be received. It is below each queue's receive
-	// limit, after which a message becomes a dead letter: a healthy message never does. After that many receives the
-	// message is dropped, and the sweeper finds the thing when it is due.
+	// patience is the maximum number of receives of a message that requests another delivery. It is below each queue's
+	// receive limit, after which a message becomes a dead letter, so that no healthy message does. After that many
+	// receives the message is dropped, and the sweeper finds the item when it is due.
 	patience = 4
-	// inPlace is the longest delay that a function waits out itself instead of returning the message to the queue.
+	// inPlace is the longest delay for which a function waits itself instead of returning the message to the queue.
 	inPlace = 2 * time.Second
 	// reserve is the time before its deadline that a function needs to return messages.
 	reserve = 20 * time.Second
@@ -26,8 +26,8 @@ const (
 	longestBackOff = 5 * time.Minute
 )
 
-// Messages makes the handler of a queue's batches. A message whose handling failed, or that is to come again, is
-// reported as failed and becomes visible again after a delay; the others are removed. The handler never returns an
+// Messages makes the handler of a queue's batches. A message whose handling failed, or that requests another delivery,
+// is reported as failed and becomes visible again after a delay. The others are removed. The handler never returns an
 // error.
 func Messages(
 	source queue.Source, log *slog.Logger, handle dispatch.Handler,
@@ -39,7 +39,7 @@ func Messages(
 			done := false
 			if err != nil {
 				log.Error("a message is no nudge", "message_id", m.MessageId, "error", err)
-				_ = source.Retry(ctx, d, time.Second) // it never becomes valid: on to the dead letters
+				_ = source.Retry(ctx, d, time.Second) // it never becomes valid, so it becomes a dead letter
 			} else {
 				done = one(ctx, source, d, log, handle)
 			}
@@ -68,7 +68,7 @@ func one(
 		case again <= inPlace && timeLeft(ctx) > reserve && host.System().Sleep(ctx, again) == nil:
 			continue
 		case d.Receives >= patience:
-			return true // the store has a due time for it
+			return true // the store has a due time for its item
 		default:
 			rest = again
 		}
@@ -80,9 +80,9 @@ func one(
 	}
 }
 
-// HandOver ends the context of a handler after a while, and in any case some time before the function itself is ended,
-// so that it gives its work back: what it has recorded stays, and the message comes again, for another invocation to go
-// on.
+// HandOver ends the context of a handler after a time, and always some time before the function itself is ended. The
+// handler then releases its work. Its recorded work stays, and the message is delivered again, so that another
+// invocation continues.
 func HandOver(handle dispatch.Handler, after time.Duration) dispatch.Handler {
 	const later = inPlace + time.Second // in another invocation
 	return func(ctx context.Context, id string) (time.Duration, error) {

@@ -1,9 +1,9 @@
-// Package lambdabroker carries asks to a broker that is a Lambda function, by synchronous invocations.
+// Package lambdabroker sends asks to a broker that is a Lambda function, by synchronous invocations.
 //
-// An invocation is one attempt: the SDK must not repeat it, as the function may have done what it was asked for. When
-// the wait ends, Lambda lets the function go on; the ask says for how long it may.
+// An invocation is one attempt. The SDK must not repeat it, as the function may have done the work. When the wait ends,
+// Lambda lets the function continue; the ask has the limit of its time.
 //
-// It knows no operation. It imports its port and the SDK.
+// The package knows no operation. It imports its port and the SDK.
 package lambdabroker
 
 import (
@@ -22,7 +22,7 @@ import (
 	"agentplatform/internal/wiring/broker"
 )
 
-// Line leads to one function. It implements [broker.Invoker].
+// Line invokes one function. It implements [broker.Invoker].
 type Line struct {
 	client   *lambda.Client
 	function string
@@ -39,9 +39,9 @@ func New(account aws.Config, function string) *Line {
 	}), function}
 }
 
-// once makes sure that what is not repeated does not fail for nothing: the SDK closes a request's body as soon as the
-// answer begins, and io.EOF, which the body's WriteTo then returns, has net/http close the connection while the answer
-// is read, if it is slow to see that the body has ended. Without a WriteTo it reads, for which io.EOF is that end.
+// once prevents a needless failure of a call that is not repeated. The SDK closes a request's body when the answer
+// begins. The body's WriteTo then returns io.EOF. If net/http has not yet seen the end of the body, it closes the
+// connection while the answer is read. Without a WriteTo it reads the body, and io.EOF is then its end.
 type once struct{ client lambda.HTTPClient }
 
 // Do implements [lambda.HTTPClient].
@@ -69,8 +69,8 @@ func (l *Line) Invoke(ctx context.Context, ask []byte) ([]byte, error) {
 	return out.Payload, nil
 }
 
-// notAsked says whether Lambda has not begun what it will take later: without a connection, and where there is no
-// concurrency left.
+// notAsked reports whether Lambda has not begun the call, and may take it later: there was no connection, or no free
+// concurrency.
 func notAsked(err error) bool {
 	if _, is := errors.AsType[*types.TooManyRequestsException](err); is {
 		return true

@@ -1,5 +1,5 @@
-// Package brokerclient makes the client by which a function that may not open secrets calls the broker. It is separate
-// from cloud so that the other functions do not link it.
+// Package brokerclient makes the broker's client for functions that may not open secrets. It is separate from cloud so
+// that the other functions do not link it.
 //
 // It is wiring and contains no rules.
 package brokerclient
@@ -14,8 +14,8 @@ import (
 	"agentplatform/internal/wiring/cloud"
 )
 
-// New makes the client, and has the platform's models asked by it, but those of providers without a key. It fails where
-// the broker is not named.
+// New makes the client, and uses it for the platform's models, except those of providers without a key. It fails if the
+// setting for the broker is missing.
 func New(p *cloud.Platform) (*broker.Client, error) {
 	if p.Cloud.Broker == "" {
 		return nil, errors.New("settings: BROKER_FUNCTION is required")

@@ -16,8 +16,8 @@ import (
 	"agentplatform/internal/wiring/cloud"
 )
 
-// Run makes the handler, one of the forms that [lambda.Start] accepts, and serves with it. It does not return; a
-// function that cannot start logs the reason and exits, and Lambda tries again with the next invocation.
+// Run makes the handler, one of the forms that [lambda.Start] accepts, and serves with it. It does not return. A
+// function that cannot start logs the reason and exits; Lambda tries again with the next invocation.
 func Run(handler func(*cloud.Platform) (any, error)) {
 	limitMemory()
 	p, err := cloud.Open(context.Background(), cloud.Writes)
@@ -31,8 +31,8 @@ func Run(handler func(*cloud.Platform) (any, error)) {
 	os.Exit(1)
 }
 
-// limitMemory has the garbage collector keep this process to three quarters of what the function has: a function that
-// uses more than it has is ended. The rest is for what is no heap, and for Lambda.
+// limitMemory makes the garbage collector keep this process below three quarters of the function's memory. A function
+// that uses more than its memory is ended. The rest is for memory outside the heap, and for Lambda.
 func limitMemory() {
 	if size, err := strconv.ParseInt(os.Getenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE"), 10, 32); err == nil { // MB
 		debug.SetMemoryLimit(size << 20 / 4 * 3)

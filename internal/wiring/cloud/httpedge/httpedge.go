@@ -22,15 +22,15 @@ import (
 	"agentplatform/internal/wiring/cloud"
 )
 
-// New makes the HTTP layer. A stream that is a function's response ends after maxStream; 0: never. More adds what
-// only some functions have. It fails where a secret cannot be read or a setting cannot be used.
+// New makes the HTTP layer. A stream that is a function's response ends after maxStream; 0: never. more adds the parts
+// that only some functions have. New fails if a secret cannot be read or a setting is unusable.
 func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Config)) (*httpapi.Server, error) {
 	s := p.Settings
 	policy, err := egress.Read(s.WebhookAllowHosts, "WEBHOOK_CA_FILE", s.WebhookCAFile)
 	if err != nil {
 		return nil, err
 	}
-	if p.Toolkits.Kinds == nil { // edited arguments are held against what these take; no tool is called here
+	if p.Toolkits.Kinds == nil { // edited arguments are checked against these; no tool is called here
 		p.Toolkits.Kinds = map[string]tool.Kind{toolkit.Builtin: builtintool.New(p.Host)}
 	}
 	c := service.Config{
@@ -52,7 +52,7 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 		Store: p.Store, Hub: p.Hub, Models: p.Models, Toolkits: p.Toolkits,
 		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy, PanelReaches: []string{bucket(p)},
 	}
-	if maxStream > 0 { // each of them keeps a function
+	if maxStream > 0 { // each of them occupies a function
 		c.KeyChats = s.KeyChats
 	}
 	for _, add := range more {

@@ -21,12 +21,12 @@ import (
 
 const (
 	pollEvery = time.Second // the interval at which a running run checks for a cancel
-	// for the step in progress at a release: part of the minute at least that HAND_OVER_AFTER leaves
+	// For the step in progress at a release: part of the time, at least a minute, that HAND_OVER_AFTER leaves.
 	drainTime = 20 * time.Second
 )
 
-// New makes the worker. It reads the keys of model providers with one call; it fails where they cannot be read or
-// a setting cannot be used.
+// New makes the worker. It reads the keys of model providers with one call. It fails if they cannot be read or a
+// setting is unusable.
 func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 	if p.Cloud.Reader == "" {
 		return nil, errors.New("settings: READER_FUNCTION is required")
@@ -52,7 +52,7 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 		Loop:  &agent.Loop{Models: models, Host: p.Host, Called: called(p.Metrics), Worked: p.Metrics.Worked},
 		Tools: p.Toolkits, MayReach: p.Tenants.SenderMayReach, Reads: p.Tenants.SenderReads,
 		Search: k.SearchForRun,
-		// The function for that reads the files of messages: here is no memory for it.
+		// Another function reads the files of messages: this one has too little memory.
 		TextOf: (&reader.Client{Store: p.Store, Invoke: lambdareader.Line(p.Account, p.Cloud.Reader)}).Text,
 	}, nil
 }

@@ -13,18 +13,18 @@ import (
 	"agentplatform/internal/wiring/cloud"
 )
 
-// answerTime is how long an answer of SQS may take beyond the time that it waits for a message.
+// answerTime is the longest time of an answer of SQS, beyond the time that it waits for a message.
 const answerTime = 10 * time.Second
 
-// Serve executes runs until ctx ends: as many at once in this process as the setting WORKERS says, where a function
-// executes one. When ctx ends, it takes no more, hands over those that do not end within the drain time, and returns.
-// It fails where the worker cannot be made; see [New].
+// Serve executes runs until ctx ends, up to the setting WORKERS in parallel in this process. A function executes one.
+// When ctx ends, it takes no more, releases the runs that do not end within the drain time, and returns. It fails if
+// the worker cannot be made; see [New].
 func Serve(ctx context.Context, p *cloud.Platform) error {
 	w, err := New(ctx, p)
 	if err != nil {
 		return err
 	}
-	w.ReleaseAfter = 0 // nothing but a stop ends this process
+	w.ReleaseAfter = 0 // only a stop ends this process
 	var atWork atomic.Int64
 	defer p.Report(ctx, cloud.RunsAtWork, atWork.Load)()
 	p.Log.Info("executing runs", "at_once", p.Settings.Workers)
@@ -37,7 +37,7 @@ func Serve(ctx context.Context, p *cloud.Platform) error {
 	return nil
 }
 
-// source is the run queue, read by a client that waits for as long as SQS does.
+// source is the run queue, read by a client with a timeout longer than the long poll of SQS.
 func source(p *cloud.Platform) *sqsqueue.Queue {
 	client := sqs.NewFromConfig(p.Account, func(o *sqs.Options) {
 		o.HTTPClient = awshttp.NewBuildableClient().WithTimeout(sqsqueue.LongPoll + answerTime)

@@ -8,12 +8,12 @@ import (
 	"agentplatform/internal/wiring/cloud"
 )
 
-// ours are the reasons of failure that lie neither in the document nor in a budget.
+// ours are the reasons of failure outside the document and the budgets.
 var ours = map[docstate.Code]bool{
 	docstate.Internal: true, docstate.EmbeddingUnavailable: true, docstate.PastDeadline: true,
 }
 
-// Ingested counts a change of a document's ingestion; failure is what it ended with at this change, if it failed.
+// Ingested counts a change of a document's ingestion. failure is the failure that ended it at this change, or nil.
 func Ingested(m *cloud.Metrics, before, after docstate.State, failure *docstate.Failure) {
 	if before.Begun.IsZero() && !after.Begun.IsZero() {
 		m.Put(cloud.Milliseconds(cloud.IngestWait, after.Begun.Sub(after.Asked)))

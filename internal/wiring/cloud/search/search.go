@@ -16,13 +16,13 @@ import (
 	"agentplatform/internal/wiring/cloud"
 )
 
-// pollEvery is the interval at which a document is looked at for whoever waits for it: each look is a few reads.
+// pollEvery is the interval at which a document is polled for a waiting client: each poll is a few reads.
 const pollEvery = time.Second
 
-// New makes them. keyed makes the embedding models of a provider that has an API key, which ask another program for
-// their vectors; nil: this program has the keys. An embedding model that lacks a setting, or its key among the
-// deployment's secrets, is logged: bases that have it are searched by words until it is there, and everything else goes
-// on. The error names a setting that cannot be used.
+// New makes the knowledge bases. keyed makes the embedding models of a provider with an API key; these call another
+// program for their vectors. nil: this program has the keys. If an embedding model lacks a setting, or its key among
+// the deployment's secrets, the error is logged. Bases with that model are then searched only by words; all else works.
+// The error names an unusable setting.
 func New(
 	ctx context.Context, p *cloud.Platform, keyed func(provider string) embedding.Model,
 ) (*knowledge.Knowledge, error) {
@@ -41,9 +41,9 @@ func New(
 	return k, nil
 }
 
-// Stored makes them without embedding models, for those who ask none. The name of the vector bucket is the identity of
-// the index: a deployment that is given another bucket says that its bases are being rebuilt, until they are restored
-// (scripts/operate). The error names a setting that cannot be used.
+// Stored makes them without embedding models, for programs that call none. The name of the vector bucket is the
+// identity of the index. In a deployment with another bucket, the bases count as being rebuilt until they are restored
+// (scripts/operate). The error names an unusable setting.
 func Stored(p *cloud.Platform) (*knowledge.Knowledge, error) {
 	policy, err := Sources(p)
 	if err != nil {
@@ -61,7 +61,7 @@ func Stored(p *cloud.Platform) (*knowledge.Knowledge, error) {
 	}, nil
 }
 
-// Sources says where documents may come from. The error names the setting.
+// Sources returns the allowed sources of documents. The error names the setting.
 func Sources(p *cloud.Platform) (egress.Policy, error) {
 	return egress.Read(p.Settings.KnowledgeAllowHosts, "", "")
 }
