@@ -50,14 +50,14 @@ func run() error {
 	}
 	greet(local)
 	err = local.Wait(ctx)
-	cancel() // a second signal ends the process at once
+	cancel() // a second signal ends the process immediately
 	if stopped := local.Stop(); err == nil {
 		err = stopped
 	}
 	return err
 }
 
-// greet prints how to begin. It prints the key only at the first start: output is kept in logs.
+// greet prints the first steps. It prints the key only at the first start: output is kept in logs.
 func greet(l *boot.Local) {
 	file := filepath.Join(l.Settings.DataDir, "operator.key")
 	key, shown := "$(cat '"+strings.ReplaceAll(file, "'", `'\''`)+"')", "kept in "+file

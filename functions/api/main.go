@@ -1,5 +1,5 @@
 // Command api is the Lambda function behind API Gateway for all requests whose responses are sent whole. It may encrypt
-// secrets and open none: what needs them is done by the broker.
+// secrets but opens none: the broker does all work that needs them.
 package main
 
 import (

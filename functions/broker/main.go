@@ -1,5 +1,5 @@
-// Command broker is the Lambda function that does for api what needs secrets opened, so that api need not be able to:
-// it asks toolkits' servers and model providers, and posts test events. Only api may invoke it.
+// Command broker is the Lambda function that does the work of api that needs opened secrets, so that api need not open
+// them. It calls toolkits' servers and model providers, and posts test events. Only api may invoke it.
 package main
 
 import (

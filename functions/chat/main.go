@@ -1,5 +1,5 @@
 // Command chat is the Lambda function behind API Gateway for messages: POST /chat, MCP, A2A, AG-UI and Open Responses.
-// Only the request says whether the answer is a stream, so all answers use Lambda's response streaming.
+// Only the request determines whether the answer is a stream, so all answers use Lambda's response streaming.
 package main
 
 import (

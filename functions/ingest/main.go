@@ -1,4 +1,4 @@
-// Command ingest is the Lambda function that takes documents through the stages of their ingestion; the ingest queue
+// Command ingest is the Lambda function that takes documents through the stages of their ingestion. The ingest queue
 // triggers it, one document per invocation.
 package main
 

@@ -1,5 +1,5 @@
-// Command job is the Lambda function that removes data after a deletion or at the end of its retention, rebuilds
-// knowledge bases, and rolls up the ledger each day; the job queue triggers it.
+// Command job is the Lambda function that removes data after a deletion or at the end of its retention. It also
+// rebuilds knowledge bases, and rolls up the ledger each day. The job queue triggers it.
 package main
 
 import (
@@ -19,7 +19,7 @@ func main() {
 		if err != nil {
 			return nil, err
 		}
-		ingester := &ingest.Ingester{Knowledge: k, Log: p.Log} // for its jobs, which ask no model and fetch nothing
+		ingester := &ingest.Ingester{Knowledge: k, Log: p.Log} // for its jobs, which call no model and fetch nothing
 		remover := &removal.Remover{
 			Executor: p.Executor, Store: p.Store, Host: p.Host, Index: k.Index, More: ingester.Jobs(),
 			Rollups:      &analytics.Analytics{Store: p.Store, Host: p.Host, Log: p.Log},

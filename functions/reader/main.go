@@ -1,5 +1,5 @@
 // Command reader is the Lambda function that reads the text of the files of messages, for worker. It has no setting,
-// and no right in AWS but to write logs: what it reads, it is given a presigned address of.
+// and no right in AWS except to write logs: it gets a presigned address of each file.
 package main
 
 import (

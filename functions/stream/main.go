@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/wiring/cloud/httpedge"
 )
 
-// stopTime limits a stop; streams end at once.
+// stopTime limits a stop; streams end immediately.
 const stopTime = 20 * time.Second
 
 func main() {
@@ -54,7 +54,7 @@ func run() error {
 		return err
 	case <-ctx.Done():
 	}
-	cancel() // a second signal ends the process at once
+	cancel() // a second signal ends the process immediately
 	handler.Stop()
 	stopping, done := context.WithTimeout(context.Background(), stopTime)
 	defer done()

@@ -1,5 +1,5 @@
-// Command sweeper is the Lambda function that finds what is due and sends nudges for it; a schedule triggers it
-// every minute.
+// Command sweeper is the Lambda function that finds due items and sends wakeups for them; a schedule triggers it every
+// minute.
 package main
 
 import (

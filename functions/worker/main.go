@@ -1,5 +1,5 @@
-// Command worker executes runs. As a Lambda function the run queue triggers it, one run per invocation; in a container
-// it takes many at once from that queue, until it is told to stop.
+// Command worker executes runs. As a Lambda function the run queue triggers it, one run per invocation. In a container
+// it takes many runs in parallel from that queue, until a signal stops it.
 package main
 
 import (
