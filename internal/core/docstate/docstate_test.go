@@ -18,7 +18,7 @@ const (
 	lease = time.Minute
 )
 
-// life is a document with its own clock, to which events happen.
+// life is a document with its own clock, to which a test applies events.
 type life struct {
 	docstate.State
 
@@ -76,7 +76,7 @@ func TestDocumentBecomesReadyStageByStage(t *testing.T) {
 	l.refused(l.claim("b"))
 }
 
-// Only who holds the claim may report: a worker that was slow and lost the document changes nothing.
+// Only the holder of the claim may report: a slow worker that has lost the document changes nothing.
 func TestReportsOfALostWorkerAreRefused(t *testing.T) {
 	l := begun(t, docstate.Extracting)
 	l.do(l.claim("slow"))
@@ -95,7 +95,7 @@ func TestReportsOfALostWorkerAreRefused(t *testing.T) {
 	assert.Equal(t, 2, l.Build)
 }
 
-// Where one process runs, the leases of the one before are void at once.
+// Where one process runs, the leases of the earlier process are void immediately.
 func TestLeaseOfAnEarlierProcessIsVoid(t *testing.T) {
 	l := begun(t, docstate.Chunking)
 	first := l.claim("a")
@@ -140,8 +140,8 @@ func TestOtherSideMayAskForALongerWaitWithinTheBound(t *testing.T) {
 	}
 }
 
-// A file that ends whoever reads it is not read for ever. A worker that is lost may have been killed for other reasons,
-// so it is not the file's fault as long as there are attempts.
+// A file that ends each of its workers is not read for ever. A worker may also be killed for other reasons, so the file
+// is not at fault as long as there are attempts.
 func TestFileThatEndsEachOfItsWorkersIsUnreadable(t *testing.T) {
 	l := begun(t, docstate.Extracting)
 	for n := range docstate.MaxAttempts {
@@ -171,7 +171,7 @@ func TestDeadlineEndsAnIngestion(t *testing.T) {
 	assert.Equal(t, docstate.PastDeadline, l.Failure.Code, "waiting has a bound, too")
 }
 
-// What was ready stays ready when a later ingestion fails, and says so.
+// A document that was ready stays ready when a later ingestion fails, and has the failure.
 func TestReadyDocumentStaysReadyWhenReprocessingFails(t *testing.T) {
 	l := begun(t, docstate.Extracting)
 	l.do(l.claim("a"))
@@ -193,7 +193,7 @@ func TestReadyDocumentStaysReadyWhenReprocessingFails(t *testing.T) {
 	assert.Equal(t, 3, l.Build)
 }
 
-// A failure records whether its ingestion was quiet. The next ingestion that ends well removes it.
+// A failure records whether its ingestion was quiet. The next successful ingestion removes it.
 func TestFailureOfAQuietIngestion(t *testing.T) {
 	l := begun(t, docstate.Extracting)
 	l.do(l.claim("a"))
@@ -213,7 +213,7 @@ func TestFailureOfAQuietIngestion(t *testing.T) {
 	assert.False(t, l.Failure.Quiet)
 }
 
-// What is only indexed anew is shown as ready meanwhile, and as the same version after.
+// A document that is only indexed again counts as ready during that, and keeps its version.
 func TestQuietIngestionIsNotShown(t *testing.T) {
 	l := begun(t, docstate.Extracting)
 	l.do(l.claim("a"))
@@ -244,7 +244,7 @@ func TestStopOfAWorkerCountsAsNoAttempt(t *testing.T) {
 	assert.True(t, l.Claimable(l.now, ""))
 }
 
-// A postponed document may be claimed all the same: the wake-up message that was sent comes before the sweeper.
+// A postponed document may still be claimed: the wakeup comes before the sweeper.
 func TestPostponedDocumentMayBeClaimed(t *testing.T) {
 	l := begun(t, docstate.Extracting)
 	l.do(docstate.Postpone{Look: l.now.Add(hour)})
@@ -254,8 +254,8 @@ func TestPostponedDocumentMayBeClaimed(t *testing.T) {
 	l.refused(docstate.Postpone{Look: l.now.Add(hour)})
 }
 
-// Whatever workers do or leave undone, an ingestion ends after a bounded number of claims, and before it ends it always
-// has a time at which somebody looks at it.
+// With any actions of workers, an ingestion ends after a bounded number of claims. Before its end it always has a time
+// at which the sweeper looks at it.
 func TestEveryIngestionEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := begun(t, rapid.SampledFrom(stages).Draw(t, "from"))

@@ -11,7 +11,7 @@ import (
 	. "agentplatform/internal/core/lifecycle"
 )
 
-// Each transition changes exactly the fields that are named here, besides the time of the last change.
+// Each transition changes exactly the fields that are named here, and the time of the last change.
 func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 	type change = func(*Run)
 	work := Work{Attempt: 1, Active: 2 * time.Second, Usage: Usage{OutputTokens: 7}, Steps: 3, Until: t0.Add(time.Hour)}
@@ -296,7 +296,7 @@ func TestChatRecordsItsTurnLastRunAndParticipants(t *testing.T) {
 	assert.Empty(t, old.Agents, "who took part earlier was not noted, so a part of them is not either")
 }
 
-// The time in the queue adds up over the pauses of a run, and clocks that were set back take nothing away.
+// The time in the queue is the sum over the pauses of a run. A clock that was set back does not reduce it.
 func TestTheTimeInTheQueueAddsUp(t *testing.T) {
 	r := sample(Queued)
 	then := func(e Event, at time.Time) {

@@ -31,7 +31,7 @@ func ExampleApply() {
 	// completed true true true <nil>
 }
 
-// What a run needs depends on its state and the time only: a worker, an event, or nothing until a later time.
+// The work for a run depends only on its state and the time: a worker, an event, or nothing until a later time.
 func ExampleNext() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	run := lifecycle.Accept(lifecycle.RunSpec{RunID: "run-1"}, lifecycle.ChatPosition{Turn: 1}, now,

@@ -9,8 +9,8 @@ import (
 	. "agentplatform/internal/core/lifecycle"
 )
 
-// dumb is a second implementation of the core that is as simple as possible: the state of a run in a few fields, and
-// the effect of each event in plain ifs. It models the status only, not the consequences.
+// dumb is a second implementation of the core, as simple as possible: the state of a run in a few fields, and the
+// effect of each event in plain ifs. It models only the status, not the consequences.
 type dumb struct {
 	status    Status
 	held      bool // a live worker
@@ -171,7 +171,7 @@ func TestCoreAgreesWithASimpleSecondImplementation(t *testing.T) {
 			case "park":
 				e = Park{fmt.Sprint(n)}
 			}
-			// A report of the worker of a lapsed run is refused by the store (version check); the core accepts it.
+			// The store refuses a report of a worker whose lease has lapsed (version check); the core accepts it.
 			if !d.held && d.status == Running && (name == "step" || name == "crash" || name == "complete" ||
 				name == "fail" || name == "ask" || name == "approval") {
 				continue

@@ -13,8 +13,8 @@ import (
 	. "agentplatform/internal/core/lifecycle"
 )
 
-// TestScripts runs the scripts in testdata. A line is a command; its result stands below it, indented. Each file
-// opens with the rule that it protects. `make golden` rewrites the results.
+// TestScripts runs the scripts in testdata. A line is a command; its result is below it, indented. Each file begins
+// with the rule that it protects. `make golden` rewrites the results.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ func sample(s Status) Run {
 
 var work = Work{Attempt: 1, Active: 2 * time.Second, Usage: Usage{ModelCalls: 1}, Until: t0.Add(5 * time.Minute)}
 
-// happy has for each transition an event that succeeds in every status that the table lets it begin in.
+// happy has for each transition an event that succeeds in every status in which the table lets it begin.
 func happy() map[string]func(r *Run) Event {
 	lapsed := func(r *Run) {
 		if r.Status == Running {
@@ -111,7 +111,7 @@ func TestEveryTransitionFromEveryStatusFollowsTheTable(t *testing.T) {
 	}
 }
 
-// consequences checks what must follow from any transition.
+// consequences checks the rules that hold after any transition.
 func consequences(t *testing.T, o Outcome) {
 	t.Helper()
 	b, a := o.Before, o.After
@@ -382,7 +382,7 @@ func TestDiagramFollowsTheTable(t *testing.T) {
 	golden(t, "STATES.md", b.String())
 }
 
-// reaches reports whether the usual event of the transition leads from the run to the status.
+// reaches reports whether the transition's event in happy leads from the run to the status.
 func reaches(r Run, move string, to Status) bool {
 	o, err := Apply(r, happy()[move](&r), now)
 	return err == nil && o.After.Status == to
