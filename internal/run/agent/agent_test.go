@@ -25,7 +25,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// script is a model that gives the configured replies and records the requests.
+// script is a model that returns the configured replies and records the requests.
 type script struct {
 	says  []func(model.Request) (model.Reply, error)
 	shown []model.Request
@@ -198,7 +198,7 @@ func TestHistoryThatDoesNotFitIsLeftOutAndJournalled(t *testing.T) {
 	assert.Equal(t, 3, r.All[0].Tries)
 }
 
-// A conversation that is too long and must stay whole fails the run, and all of it was sent.
+// A conversation that is too long and must stay whole fails the run. All of it was sent.
 func TestAConversationThatMustStayWholeFailsTheRun(t *testing.T) {
 	m := &script{says: []func(model.Request) (model.Reply, error){fails(model.TooLong)}}
 	s := newStage(m, func(task *agent.Task) {
@@ -216,7 +216,7 @@ func TestAConversationThatMustStayWholeFailsTheRun(t *testing.T) {
 	assert.Len(t, m.shown[0].Messages, 9)
 }
 
-// Nor is a long result of the run shortened then.
+// In such a run, a long result is not shortened either.
 func TestALongResultThatMustStayWholeFailsTheRun(t *testing.T) {
 	m := &window{holds: 50_000, calls: []string{"act"}}
 	s := newStage(m, gives(strings.Repeat("x", 100_000)))
@@ -230,8 +230,8 @@ func TestALongResultThatMustStayWholeFailsTheRun(t *testing.T) {
 	}
 }
 
-// A turn may be more than two messages, and the history may be shorter in a later attempt, as old turns are removed:
-// what the model is shown begins with a turn all the same.
+// A turn may have more than two messages. The history may be shorter in a later attempt, as old turns are removed. The
+// model's messages still begin with a turn.
 func TestWhatIsLeftOfTheHistoryBeginsWithATurn(t *testing.T) {
 	m := &script{says: []func(model.Request) (model.Reply, error){says("done")}}
 	s := newStage(m, func(task *agent.Task) {
@@ -379,7 +379,7 @@ func TestJournalledCallIsNotRepeatedAfterACrash(t *testing.T) {
 	assert.Equal(t, 2, made, "a retry-safe call whose result was not journalled is made again, with the same key")
 }
 
-// told records the events that a reader of the stream is shown.
+// told records the events for a reader of the stream.
 type told struct {
 	silent
 
@@ -388,8 +388,7 @@ type told struct {
 
 func (t told) Step(_ context.Context, e events.StepEvent) { t.see(e) }
 
-// A client that is shown that a call is finished can rely on it: if the worker is lost then, the call is not
-// repeated.
+// A client can rely on the event that a call is finished: if the worker is lost then, the call is not repeated.
 func TestCallIsShownAsFinishedOnlyAfterItIsJournalled(t *testing.T) {
 	act := model.Call{ID: "a", Name: "act", Arguments: json.RawMessage(`{"n":1}`)}
 	ask := model.Call{ID: "b", Name: model.AskUser, Arguments: json.RawMessage(`{"question":"Which?"}`)}

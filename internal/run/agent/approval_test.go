@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/run/agent"
 )
 
-// An agent's list of tools that need approval has a tool's own name or the name under which it is offered.
+// An agent's list of tools that need approval may have a tool's own name, or the name that the model uses.
 func TestApprovalHoldsUnderEitherNameOfATool(t *testing.T) {
 	for _, listed := range []string{"pay", "pay_bank", "pay_treasury"} {
 		var made []string

@@ -18,12 +18,12 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// turned is a turn that always gives the same reply.
+// turned is a turn that always returns the same reply.
 func turned(r model.Reply) turn {
 	return func(model.Request) (model.Reply, error) { return r, nil }
 }
 
-// said returns the texts of a run: its failure, and what the model was told of each call.
+// said returns the texts of a run: its failure, and the result of each call for the model.
 func said(r agent.Result) string {
 	all := []string{r.Failure}
 	for _, step := range r.All {
@@ -77,7 +77,7 @@ func TestReplyIsAcceptedUpToEachLimit(t *testing.T) {
 	}
 }
 
-// The limit also holds for streamed text: no more is shown, and the call is cancelled.
+// The limit also applies to streamed text: no more is sent, and the call is cancelled.
 func TestEndlessTextIsCancelledAtTheLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		pieces []int
@@ -195,7 +195,7 @@ func TestTokenClaimCountsWithinPlausibleBounds(t *testing.T) {
 	}
 }
 
-// A run may take as many steps as its agent may, the answer included; the model is not called again then.
+// A run may take as many steps as its agent allows, the answer included. The model is not called again then.
 func TestStepAndTokenLimitsAllowTheLastOne(t *testing.T) {
 	var made int
 	endless := func(r model.Request) (model.Reply, error) {
@@ -258,8 +258,8 @@ func TestStepAndTokenLimitsAllowTheLastOne(t *testing.T) {
 	}
 }
 
-// Repetition ends a run: ten consecutive rounds of identical calls, or three consecutive calls of one tool with
-// invalid arguments.
+// Repetition ends a run: ten consecutive rounds of identical calls, or three consecutive calls of one tool with invalid
+// arguments.
 func TestOnlyRepeatedIdenticalOrInvalidCallsEndTheRun(t *testing.T) {
 	unfit := func(name string) model.Call { return model.Call{Name: name, Arguments: json.RawMessage(`{"n":"one"}`)} }
 	n := 0
@@ -341,7 +341,7 @@ func (p *playback) Converse(context.Context, model.Request, func(string)) (model
 	return reply, nil
 }
 
-// A request with more tools than providers take is not sent, and no tool is left out in silence.
+// A request with more tools than providers accept is not sent. No tool is left out silently.
 func TestARunWithTooManyToolsFailsInWords(t *testing.T) {
 	for n, fails := range map[int]bool{tool.MaxOffered - 1: false, tool.MaxOffered: true} {
 		m := &script{says: []func(model.Request) (model.Reply, error){says("done")}}

@@ -90,12 +90,12 @@ func TestWhatFailedAttemptsUsedCountsInTheirStep(t *testing.T) {
 	}
 }
 
-// begunLate is the failure of an attempt that has had its time.
+// begunLate is the failure of an attempt whose time was over.
 func begunLate() error {
 	return &model.Error{Kind: model.Retryable, Err: context.DeadlineExceeded}
 }
 
-// streaming is a model that sends pieces of text, calls then, and waits until it is stopped.
+// streaming is a model that sends pieces of text, then calls, and waits until it is stopped.
 type streaming struct {
 	pieces  []string
 	in, out int64 // what it reports
@@ -179,7 +179,7 @@ func TestTheTextOfAnAttemptThatFailedIsGoneWhenTheWorkIsStopped(t *testing.T) {
 	}
 }
 
-// A loop that goes on counts a call that was cut short, and otherwise takes no notice of it.
+// A loop counts a call that was cut short, and otherwise ignores it.
 func TestALoopGoesOnAfterACallThatWasCutShort(t *testing.T) {
 	before := []record.Step{
 		{Index: 0, Kind: record.ModelStep, Text: "I look. ",

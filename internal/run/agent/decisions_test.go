@@ -28,7 +28,7 @@ func payment(replies ...turn) (s *stage, paid *[]string) {
 	return s, paid
 }
 
-// lose works until a call was made and loses its result with the attempt; the run continues from the journal.
+// lose works until a call was made, and loses its result with the attempt. The run continues from the journal.
 func (s *stage) lose(t *testing.T) {
 	t.Helper()
 	keep, lost := s.task.Journal, errors.New("lost")
@@ -58,7 +58,7 @@ func (s *stage) pause(t *testing.T, d record.Decision) record.Interrupt {
 
 const unknownOutcome = "The call of act was begun and its outcome is not known. May it be made again?"
 
-// If the attempt of a call that must not be made twice is lost, its outcome is unknown: a human decides.
+// If the attempt of a call that must not be made twice is lost, its outcome is unknown: a person decides.
 func TestCallWithUnknownOutcomeIsDecidedByAHuman(t *testing.T) {
 	for name, c := range map[string]struct {
 		decision record.Decision
@@ -110,7 +110,7 @@ func TestCallWithUnknownOutcomeIsDecidedByAHuman(t *testing.T) {
 	}
 }
 
-// Each loss is asked about separately, and an approval before the call does not answer it.
+// Each lost attempt needs its own decision. An approval before the call does not count.
 func TestEachLossOfACallNeedsANewDecision(t *testing.T) {
 	s, paid := payment(calls("a", "act", `{"n":1}`))
 	s.task.Agent.Spec.Approval.Mode = "always"
@@ -129,7 +129,7 @@ func TestEachLossOfACallNeedsANewDecision(t *testing.T) {
 	assert.Equal(t, []string{`{"n":2}`, `{"n":2}`, `{"n":3}`}, *paid)
 }
 
-// If a started call's tool needs approval by now, the human is asked about the unknown outcome.
+// If the tool of a started call needs approval by now, the person decides about the unknown outcome.
 func TestUnknownOutcomeIsAskedAboutBeforeApproval(t *testing.T) {
 	s, paid := payment(calls("a", "act", `{"n":1}`))
 	s.lose(t)
@@ -142,7 +142,7 @@ func TestUnknownOutcomeIsAskedAboutBeforeApproval(t *testing.T) {
 	assert.Len(t, *paid, 2)
 }
 
-// The agent says which calls need approval, and a tool may require it, too.
+// The agent defines which calls need approval. A tool may require it, too.
 func TestCallsNeedApprovalAsTheAgentOrTheToolSays(t *testing.T) {
 	const byAgent, byTool = "May the agent call act?", "May the agent call act? Every call of this tool needs approval."
 	const gone = ` The agent's policy names the tool "gone", which the agent does not have.`
@@ -188,7 +188,8 @@ func TestCallsNeedApprovalAsTheAgentOrTheToolSays(t *testing.T) {
 	}
 }
 
-// The edited arguments are called, shown and journalled; if they do not match the schema, the model is told.
+// The call uses the edited arguments; events and journal have them. If they do not match the schema, the model gets an
+// error.
 func TestEditedCallIsMadeWithTheEditedArguments(t *testing.T) {
 	for arguments, want := range map[string][]string{`{"n":2}`: {`{"n":2}`}, `{"n":"two"}`: nil} {
 		s, paid := payment(calls("a", "act", `{"n":1}`))
@@ -208,7 +209,7 @@ func TestEditedCallIsMadeWithTheEditedArguments(t *testing.T) {
 	}
 }
 
-// The user gets the question as the model asked it; the model gets the user's answer.
+// The user gets the question exactly as the model wrote it; the model gets the user's answer.
 func TestQuestionReachesTheUserUnchangedAndTheAnswerTheModel(t *testing.T) {
 	m := &script{
 		says: []turn{calls("a", model.AskUser, `{"question":"Which?","options":["red","blue"]}`), says("done")},
@@ -226,7 +227,7 @@ func TestQuestionReachesTheUserUnchangedAndTheAnswerTheModel(t *testing.T) {
 	assert.Equal(t, []model.Result{answer}, m.shown[1].Messages[2].Results)
 }
 
-// The model is shown the text or the picture of a file that is attached to an answer.
+// The model gets the text or the picture of a file that is attached to an answer.
 func TestSingleFileAttachedToAnAnswerIsShownAsTextOrPicture(t *testing.T) {
 	for _, came := range []model.Message{
 		{Texts: []model.Text{{Name: "a.txt", Text: "swordfish"}}},

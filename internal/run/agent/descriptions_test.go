@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/run/agent"
 )
 
-// Each request to a model shows the descriptions of all tools: together they are bounded, and the longest give way.
+// Each request to a model has the descriptions of all tools. Their sum is bounded; the longest are cut.
 func TestTheDescriptionsOfARequestAreBounded(t *testing.T) {
 	const most = 256 << 10
 	for name, c := range map[string]struct {

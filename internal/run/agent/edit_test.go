@@ -24,7 +24,7 @@ var (
 	reject  = record.Decision{Decision: "reject", Message: "no"}
 )
 
-// lastRound is the newest round of calls that a model was shown, with the text of each result.
+// lastRound is the newest round of calls in the messages of a model, with the text of each result.
 func lastRound(t *testing.T, m model.Model) (calls []model.Call, results []string) {
 	t.Helper()
 	shown := m.(*script).shown
@@ -36,8 +36,8 @@ func lastRound(t *testing.T, m model.Model) (calls []model.Call, results []strin
 	return messages[len(messages)-2].Calls, results
 }
 
-// The model is shown a call with the arguments that were used, and with a note of each change, however often and in any
-// pause. An attempt that takes over shows the same.
+// The model gets a call with the arguments that were used, and with a note of each change, after any number of edits in
+// any pause. A later attempt sends the same.
 func TestModelIsShownWhatAHumanHasChanged(t *testing.T) {
 	const (
 		changed = "A human changed the arguments of this call from "
@@ -47,12 +47,12 @@ func TestModelIsShownWhatAHumanHasChanged(t *testing.T) {
 		begun2  = `The call had been begun before with {"n":2}, and the outcome of that is not known.`
 	)
 	type step struct {
-		lost     bool // the call is begun, and its attempt is lost
+		lost     bool // the call is started, and its attempt is lost
 		decision record.Decision
 	}
 	decided, lost := func(d record.Decision) step { return step{decision: d} }, step{lost: true}
 	for name, c := range map[string]struct {
-		free      bool // of approval at first; a later question is for the tool's rule
+		free      bool // of approval at first; a later question is because of the tool's rule
 		steps     []step
 		arguments string
 		result    string
@@ -108,7 +108,7 @@ func TestModelIsShownWhatAHumanHasChanged(t *testing.T) {
 			assert.Equal(t, c.arguments, string(first[0].Arguments))
 			assert.Equal(t, []string{c.result}, results)
 
-			again := &script{says: []turn{says("done")}} // an attempt that takes over behind the call
+			again := &script{says: []turn{says("done")}} // a later attempt, after the call
 			s.Models["m"], s.task.Steps = again, s.journal[:len(s.journal)-withAnswer(s.journal)]
 			require.NotNil(t, s.work(t).Answer)
 			second, repeated := lastRound(t, again)
@@ -126,7 +126,7 @@ func withAnswer(steps []record.Step) int {
 	return 0
 }
 
-// Of calls that a reply asks for together each is shown as it was decided. None has the arguments or note of another.
+// Each call of a reply with several calls has its own decision. None has the arguments or the note of another.
 func TestMixedDecisionsOfOneReplyStayApart(t *testing.T) {
 	m := &script{says: []turn{func(model.Request) (model.Reply, error) {
 		var reply model.Reply
@@ -144,7 +144,7 @@ func TestMixedDecisionsOfOneReplyStayApart(t *testing.T) {
 	require.Len(t, r.Interrupts, 4)
 	s.task.Steps, s.task.Pauses = slices.Concat(s.journal, r.Last), [][]record.Interrupt{r.Interrupts}
 	for i, d := range []record.Decision{
-		edit(`{"n":2,"of":"a"}`), approve, reject, edit(`{"of":"d","n":1}`), // the last changes nothing but the order
+		edit(`{"n":2,"of":"a"}`), approve, reject, edit(`{"of":"d","n":1}`), // the last changes only the order
 	} {
 		d.InterruptID = r.Interrupts[i].ID
 		s.task.Decided[d.InterruptID] = d
@@ -163,7 +163,7 @@ func TestMixedDecisionsOfOneReplyStayApart(t *testing.T) {
 	}, results)
 }
 
-// A note quotes so much of the arguments; the call has them whole.
+// A note quotes a part of the arguments; the call has all of them.
 func TestNoteOnLargeArgumentsIsShort(t *testing.T) {
 	large := `{"n":1,"text":"` + strings.Repeat("é", 50_000) + `"}`
 	s, _ := payment(calls("a", "act", large))
@@ -176,7 +176,7 @@ func TestNoteOnLargeArgumentsIsShort(t *testing.T) {
 	assert.Contains(t, results[0], "…")
 }
 
-// A tool that is gone is not called, and what a human had changed is shown all the same.
+// A tool that is gone is not called. The model still gets the change that a person made.
 func TestEditOfACallWhoseToolIsGoneIsShown(t *testing.T) {
 	s, paid := payment(calls("a", "act", `{"n":1}`))
 	s.task.Agent.Spec.Approval.Mode = "always"

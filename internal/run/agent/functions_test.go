@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// weather is a function of the client's.
+// weather is a function of the client.
 var weather = record.Function{
 	Name: "get_weather", Description: "The weather of a place.",
 	Parameters: json.RawMessage(`{"type":"object","properties":{"place":{"type":"string"}},"required":["place"]}`),
@@ -24,7 +24,7 @@ var weather = record.Function{
 
 func withFunctions(t *agent.Task) { t.Functions = []record.Function{weather} }
 
-// A call of the client's function pauses the run, whatever the agent wants approved, and the client's answer is the
+// A call of the client's function pauses the run, with any approval setting of the agent. The client's answer is the
 // call's output.
 func TestACallOfTheClientsFunctionPauses(t *testing.T) {
 	m := &script{says: []func(model.Request) (model.Reply, error){
@@ -76,7 +76,7 @@ func TestFunctionsAndToolsInOneReply(t *testing.T) {
 	assert.Contains(t, results[2].Text, "the arguments do not fit")
 }
 
-// What a call of such a name means must not be in doubt.
+// A call must not have two possible meanings because of its name.
 func TestAFunctionMayNotHaveTheNameOfATool(t *testing.T) {
 	for _, name := range []string{"act", model.AskUser, model.Search} {
 		m := &script{says: []func(model.Request) (model.Reply, error){says("done")}}
@@ -89,7 +89,7 @@ func TestAFunctionMayNotHaveTheNameOfATool(t *testing.T) {
 	}
 }
 
-// What the agent's model is not offered, a client may offer it.
+// A client may offer a function with the name of a tool that the agent's model does not have.
 func TestAFunctionMayHaveTheNameOfAToolThatIsNotThere(t *testing.T) {
 	for _, name := range []string{model.AskUser, model.Search} {
 		m := &script{says: []func(model.Request) (model.Reply, error){calls("c", name, `{"place":"x"}`), says("done")}}
@@ -104,7 +104,7 @@ func TestAFunctionMayHaveTheNameOfAToolThatIsNotThere(t *testing.T) {
 	}
 }
 
-// The client's conversation stands between that of the chat and the message, and is not cut when that of the chat is.
+// The client's conversation is between that of the chat and the message. It is not cut when that of the chat is.
 func TestTheClientsConversationIsShownWhole(t *testing.T) {
 	user := func(text string) model.Message { return model.Message{Role: model.User, Text: text} }
 	m := &script{

@@ -22,12 +22,12 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// What a model sends is untrusted until it is checked: the ids of its calls, their arguments, the length of its text,
-// and the tokens that it claims.
+// A model's reply is untrusted until it is checked: the ids of its calls, their arguments, the length of its text, and
+// its token counts.
 
 type turn = func(model.Request) (model.Reply, error)
 
-// replies is a turn that asks for several calls at once.
+// replies is a turn with several calls in one reply.
 func replies(calls ...model.Call) turn {
 	return func(model.Request) (model.Reply, error) {
 		return model.Reply{Calls: calls, Finish: "tool_calls", InputTokens: 7, OutputTokens: 3}, nil
@@ -239,8 +239,8 @@ func TestImplausibleTokenClaimsAreEstimated(t *testing.T) {
 	}
 }
 
-// A result is journalled when its call ends, not with the others of its round: a human is not asked about it if the
-// worker is lost meanwhile.
+// A result is journalled when its call ends, not with the others of its round. No person must decide about it if the
+// worker is lost before the others end.
 func TestFinishedCallIsJournalledWhileOthersRun(t *testing.T) {
 	for name, ends := range map[string]bool{"the other ends too": false, "the process ends meanwhile": true} {
 		t.Run(name, func(t *testing.T) {
@@ -352,8 +352,8 @@ func TestRoundIsJournalledInOrderWhicheverCallEndsFirst(t *testing.T) {
 	}
 }
 
-// A hand-over between the start steps of calls and the calls themselves: no human is asked about those that were not
-// made.
+// A release between the start steps of calls and the calls themselves: no person must decide about the calls that were
+// not made.
 func TestCallThatWasNotStartedNeedsNoDecision(t *testing.T) {
 	for name, stopAt := range map[string]int{"before the first": 0, "among the first ten": 3, "before the others": 10} {
 		t.Run(name, func(t *testing.T) {
@@ -384,7 +384,7 @@ func TestCallThatWasNotStartedNeedsNoDecision(t *testing.T) {
 			r, err := s.Work(t.Context(), s.task)
 			require.ErrorIs(t, err, leaving)
 			assert.Less(t, len(made), 12)
-			s.journal = append(s.journal, r.Last...) // like a hand-over
+			s.journal = append(s.journal, r.Last...) // like a release
 			slices.SortFunc(s.journal, func(a, b record.Step) int { return a.Index - b.Index })
 			s.task.CheckLease, s.task.Steps = func() error { return nil }, slices.Clone(s.journal)
 			r = s.work(t)
@@ -402,7 +402,7 @@ func TestCallThatWasNotStartedNeedsNoDecision(t *testing.T) {
 	}
 }
 
-// The tools may change between a call and its approval: another tool that has the name by then was not approved.
+// The tools may change between a call and its approval. Another tool that has the name by then was not approved.
 func TestCallFailsIfAnotherToolHasTakenTheName(t *testing.T) {
 	m := &script{says: []turn{replies(act("a", `{"n":1}`)), says("done")}}
 	var made []string

@@ -34,7 +34,7 @@ func brief(steps []record.Step) string {
 	return strings.Join(words, ", ")
 }
 
-// chronicle records, in order, the effects of the loop.
+// chronicle records the effects of the loop in order.
 func chronicle(task *agent.Task, m *script) *[]string {
 	var did []string
 	for n, turn := range m.says {
@@ -64,9 +64,9 @@ func chronicle(task *agent.Task, m *script) *[]string {
 	return &did
 }
 
-// A reply is journalled before its calls are made, a call that must not be made twice is announced in the same
-// commit, a result is journalled before it is shown and before the next model call. A result without a call has no
-// commit of its own beside a question, and none at all if it follows from a stored decision.
+// A reply is journalled before its calls are made. The same commit has the start of each call that must not be made
+// twice. A result is journalled before it is sent and before the next model call. A result without a call has no
+// separate commit if a question follows, and none at all if it follows from a stored decision.
 func TestStepsAreJournalledBeforeTheirEffects(t *testing.T) {
 	const asks = "ask the model"
 	for name, c := range map[string]struct {
@@ -153,7 +153,7 @@ func TestStepsAreJournalledBeforeTheirEffects(t *testing.T) {
 	}
 }
 
-// Thirty steps fit in one commit beside a result; if there are more, all are journalled before it.
+// Thirty steps fit into one commit with a result; if there are more, all are journalled before it.
 func TestStepsThatDoNotFitBesideAResultAreJournalledFirst(t *testing.T) {
 	lost := errors.New("lost")
 	for decided, c := range map[int]struct{ journalled, last int }{28: {0, 29}, 29: {0, 30}, 30: {31, 0},
@@ -222,7 +222,7 @@ func TestJournalIsNotWrittenAfterAFailure(t *testing.T) {
 	}
 }
 
-// The owner of the work gets the panic of a call, once the parallel calls have ended.
+// The panic of a call reaches the owner of the work, once the parallel calls have ended.
 func TestPanicOfACallReachesTheOwnerOfTheWork(t *testing.T) {
 	m := &script{says: []turn{replies(act("a", `{"n":1}`), act("b", `{"n":2}`))}}
 	s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {
@@ -237,7 +237,7 @@ func TestPanicOfACallReachesTheOwnerOfTheWork(t *testing.T) {
 	assert.Equal(t, "model, tool act succeeded", brief(s.journal), "what the others came to is safe")
 }
 
-// An agent with structured answers may call tools between its answers; only answers are counted and shown as answers.
+// An agent with structured answers may call tools between its answers. Only answers are counted and sent as answers.
 func TestToolCallsDoNotCountAsStructuredAnswers(t *testing.T) {
 	m := &script{says: []turn{
 		calls("a", "act", `{"n":1}`), says("Oslo"),
@@ -257,8 +257,7 @@ func TestToolCallsDoNotCountAsStructuredAnswers(t *testing.T) {
 	assert.Equal(t, []string{"user", "assistant", "tool", "assistant", "user", "assistant", "tool"}, roles)
 }
 
-// A model is shown its own call ids if they are valid and unique. Humans are shown the beginning of invalid
-// arguments.
+// A model gets its own call ids if they are valid and unique. People see the beginning of invalid arguments.
 func TestValidUniqueCallIDOfTheModelIsKept(t *testing.T) {
 	m := &script{says: []turn{
 		replies(

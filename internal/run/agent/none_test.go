@@ -13,7 +13,7 @@ import (
 )
 
 // Many models write null, or nothing, for the arguments of a tool that needs none. Each of these calls was refused, and
-// cost another call of the model.
+// cost another model call.
 func TestArgumentsThatSayNothingAreNoneWhereNoneAreNeeded(t *testing.T) {
 	for _, arguments := range []string{`null`, ``, ` `, "\n", "\u00a0", `""`, `" \n"`, ` null `, `"null"`,
 		`[]`, `"[]"`, `"{}"`} {

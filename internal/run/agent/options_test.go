@@ -15,8 +15,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// A model must call a tool until it has made a call: with the agent's own tools it would go on for ever else. After a
-// pause the choice of the client counts anew.
+// A model must call a tool until it has made a call: otherwise it would call the agent's own tools for ever. After a
+// pause the client's choice applies again.
 func TestAModelMustCallUntilItsFirstCall(t *testing.T) {
 	for since, want := range map[int][]bool{-1: {true, false, false}, 9: {true, true, true}} {
 		m := &script{says: []func(model.Request) (model.Reply, error){
@@ -42,8 +42,8 @@ func TestAModelWithoutToolsIsOfferedNone(t *testing.T) {
 	assert.Empty(t, m.shown[0].Tools)
 }
 
-// Providers get the tools that the conversation has calls of, and models call what they are not offered: where the
-// client wants no call, none is made. Calls of an earlier part of the run are.
+// Providers get the tools of earlier calls in the conversation, and models call tools that they are not offered. If the
+// client wants no call, none is made. Calls of an earlier part of the run are made.
 func TestACallIsNotMadeWhereTheClientWantsNone(t *testing.T) {
 	made := 0
 	offer := offers(func(context.Context, tool.Invocation) (string, error) {
@@ -82,7 +82,7 @@ func TestACallIsNotMadeWhereTheClientWantsNone(t *testing.T) {
 	assert.Equal(t, 1, made, "it was approved")
 }
 
-// Not every provider can be asked for one call.
+// Some providers have no setting for one call.
 func TestOneCallOfAReplyIsTaken(t *testing.T) {
 	for one, want := range map[bool]int{true: 1, false: 2} {
 		var made atomic.Int64
@@ -100,7 +100,7 @@ func TestOneCallOfAReplyIsTaken(t *testing.T) {
 	}
 }
 
-// The output of a function counts, though the client has no such function any more.
+// The output of a function counts even if the client no longer has the function.
 func TestAnOutputCountsWithoutItsFunction(t *testing.T) {
 	m := &script{says: []func(model.Request) (model.Reply, error){
 		calls("c", "get_weather", `{"place":"Oslo"}`), says("cold"),

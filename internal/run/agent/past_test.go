@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// diligent is a model that makes calls in each of its rounds, and answers then.
+// diligent is a model that makes calls in each of its rounds, and then answers.
 type diligent struct {
 	rounds int
 	meet   func(model.Request) // before each of them; may be nil
@@ -58,8 +58,8 @@ func (d *diligent) stage(steps int) *stage {
 	return s
 }
 
-// What a model is shown goes on from call to call; it is what an attempt shows that takes over from the journal, also
-// when what was found is hidden meanwhile, and can be read again.
+// A conversation grows from call to call. A later attempt makes the same one from the journal, also if passages are
+// hidden at times.
 func TestTheConversationIsThatOfAnAttemptThatTakesOver(t *testing.T) {
 	const rounds = 40
 	type shown struct {
@@ -81,8 +81,8 @@ func TestTheConversationIsThatOfAnAttemptThatTakesOver(t *testing.T) {
 		s := m.stage(1000)
 		s.task.Reads = hides(&m.made)
 		s.task.History = []model.Message{{Role: model.User, Text: "hi"}, {Role: model.Assistant, Text: "hello"}}
-		s.task.Agent.Spec.Knowledge.Always = true // so the message itself has passages
-		structured(&s.task)                       // so the first answer is to be repaired
+		s.task.Agent.Spec.Knowledge.Always = true // so that the message itself has passages
+		structured(&s.task)                       // so that the first answer must be repaired
 		return s
 	}
 	s := stage(m)
@@ -115,8 +115,8 @@ func TestTheConversationIsThatOfAnAttemptThatTakesOver(t *testing.T) {
 	}
 }
 
-// A step of a long run makes no more than one of a short run. It is measured by how often it allocates, which does not
-// depend on the machine. When the conversation was made anew for each call it was eight times as often.
+// A step of a long run costs no more than one of a short run. The test counts allocations, which do not depend on the
+// machine. If each call built the conversation again, there were eight times as many.
 func TestStepsOfLongRunsAllocateNoMore(t *testing.T) {
 	of := func(rounds int) float64 {
 		all := testing.AllocsPerRun(1, func() {
@@ -132,7 +132,7 @@ func TestStepsOfLongRunsAllocateNoMore(t *testing.T) {
 	assert.Less(t, long, 1.5*short)
 }
 
-// BenchmarkSteps measures what the loop itself takes for a round, by how many a run has.
+// BenchmarkSteps measures the loop's own time for a round, by the number of rounds in a run.
 func BenchmarkSteps(b *testing.B) {
 	for _, rounds := range []int{5, 50, 500} {
 		b.Run(fmt.Sprint(rounds), func(b *testing.B) {

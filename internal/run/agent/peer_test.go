@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/run/agent"
 )
 
-// A chat outgrows the window of llama.cpp's server. From its third turn on, each was a failure.
+// A chat grows beyond the window of llama.cpp's server. Each turn from the third on was a failure.
 func TestALongChatGoesOnWithLlama(t *testing.T) {
 	address := peertest.Llama(t, 512)
 	peertest.Seen(t, peertest.Counterpart{

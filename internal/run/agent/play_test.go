@@ -20,15 +20,15 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// A play is a whole run that is disturbed at one moment (a moment is a call of anything that the loop needs) and then
-// resumes from its journal without disturbance.
+// A play is a whole run that is disturbed at one moment, and then resumes from its journal without disturbance. A
+// moment is a call of any dependency of the loop.
 
-// disturbance is what fails from a moment on.
+// disturbance is the set of failures from a moment on.
 type disturbance struct {
 	ends   bool // the context of the work ends
 	comes  bool // running calls finish nevertheless
 	leaves bool // Go returns an error
-	lost   bool // Journal says that the attempt has lost the run
+	lost   bool // Journal returns that the attempt has lost the run
 	unread bool // Over fails
 	dies   bool // the process ends: steps that are not journalled are lost
 }
@@ -44,7 +44,7 @@ var disturbances = map[string]disturbance{
 
 var errDisturbed = errors.New("disturbed")
 
-// turns are the replies: the model's reply depends only on what it is shown.
+// turns are the replies. The model's reply depends only on its messages.
 func turns() []model.Reply {
 	call := func(id, name, arguments string) model.Call {
 		return model.Call{ID: id, Name: name, Arguments: json.RawMessage(arguments)}
@@ -90,7 +90,7 @@ type play struct {
 	failed  bool           // the model has failed once
 	late    int            // model calls after the work had ended
 	made    map[string]int // calls, by their keys
-	asked   map[string]int // questions to a human about a call's unknown outcome, by key
+	asked   map[string]int // questions to a person about a call's unknown outcome, by key
 	shown   []model.Message
 }
 
@@ -199,7 +199,7 @@ func (p *play) call(ctx context.Context, i tool.Invocation) (tool.Result, error)
 	return tool.TextResult(i.Name + string(i.Arguments)), nil
 }
 
-// search finds one passage that every query finds, and one of the query.
+// search finds one passage for every query, and one for this query.
 func (p *play) search(ctx context.Context, query string) ([]record.Source, record.Embeddings, error) {
 	p.meet()
 	if ctx.Err() != nil && !p.does.comes {
@@ -227,7 +227,7 @@ func (p *play) attempt() (answer json.RawMessage) {
 			require.ErrorIs(p.t, err, context.Canceled)
 		}
 		if !p.does.dies && !p.unsure {
-			p.journal = append(p.journal, r.Last...) // as a hand-over does
+			p.journal = append(p.journal, r.Last...) // as a release does
 		}
 		p.over, p.refused = true, false
 		return nil
@@ -265,7 +265,7 @@ func (p *play) whole() {
 	assert.JSONEq(p.t, `{"city":"Oslo"}`, string(answer))
 }
 
-// withoutNotes are messages without the notes on their calls, and how many these are.
+// withoutNotes are messages without the notes on their calls, and the number of notes.
 func withoutNotes(messages []model.Message) (clean []model.Message, noted int) {
 	for _, m := range messages {
 		m.Results = slices.Clone(m.Results)
@@ -280,7 +280,7 @@ func withoutNotes(messages []model.Message) (clean []model.Message, noted int) {
 	return clean, noted
 }
 
-// awake is a host on which no sleep takes time.
+// awake is a host whose sleeps take no time.
 type awake struct {
 	host.Host
 
@@ -292,8 +292,8 @@ func (a *awake) Sleep(ctx context.Context, _ time.Duration) error {
 	return ctx.Err()
 }
 
-// Whatever interrupts the work at any moment: the journal is enough to resume to the same result, no call that must
-// not be repeated is made twice, and no human is asked about a call whose outcome is known.
+// After any interruption at any moment, the journal is enough to resume to the same result. No call that must not be
+// repeated is made twice. No person must decide about a call whose outcome is known.
 func TestWorkInterruptedAnywhereResumesToTheSameResult(t *testing.T) {
 	calm := newPlay(t, disturbance{}, 0)
 	calm.whole()

@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// asks is a run with a call in whose middle the server asks for a colour until it has an answer.
+// asks is a run with a call in which the server asks for a colour until it has an answer.
 func asks(t *testing.T) (s *stage, made *[]tool.Invocation) {
 	t.Helper()
 	made = new([]tool.Invocation)
@@ -33,7 +33,7 @@ func asks(t *testing.T) (s *stage, made *[]tool.Invocation) {
 	return s, made
 }
 
-// A question of a server in a call becomes a clarification, and the call is made again with the answer.
+// A server's question in a call becomes a clarification. The call is made again with the answer.
 func TestWhatAServerAsksBecomesAClarification(t *testing.T) {
 	for _, safe := range []bool{true, false} {
 		s, made := asks(t)
@@ -54,7 +54,7 @@ func TestWhatAServerAsksBecomesAClarification(t *testing.T) {
 	}
 }
 
-// A question that shows no text does not pause the run: the model gets an error.
+// A question without visible text does not pause the run: the model gets an error.
 func TestABlankQuestionIsNotAsked(t *testing.T) {
 	for _, arguments := range []string{`{}`, `{"question":null}`, `{"question":""}`, `{"question":" \n\u200b"}`,
 		`{"options":["yes","no"]}`} {
@@ -66,7 +66,7 @@ func TestABlankQuestionIsNotAsked(t *testing.T) {
 	}
 }
 
-// An approval of the call stays one when its server asks later.
+// An approval of the call stays valid when its server asks later.
 func TestAnAnswerDecidesNothingElseOfTheCall(t *testing.T) {
 	s, made := asks(t)
 	s.task.Tools[0].RetrySafe = false
@@ -89,7 +89,7 @@ func TestAnAgentThatMayNotAskPassesNoQuestionOn(t *testing.T) {
 	assert.Contains(t, outputs(r), "the server asks its user: Which colour? (this agent may not ask)")
 }
 
-// A server that asks again and again does not hold a run for ever.
+// A server that keeps asking does not hold a run for ever.
 func TestQuestionsInOneCallAreBounded(t *testing.T) {
 	s, _ := asks(t)
 	s.task.Tools[0].Call = func(context.Context, tool.Invocation) (tool.Result, error) {
@@ -103,7 +103,7 @@ func TestQuestionsInOneCallAreBounded(t *testing.T) {
 	assert.Contains(t, outputs(r), "the server asked its user over 20 times")
 }
 
-// A call carries whether an attempt before has called the same toolkit.
+// A call has the information whether an earlier attempt has called the same toolkit.
 func TestACallCarriesThatAnEarlierAttemptHadASession(t *testing.T) {
 	var made []tool.Invocation
 	m := &script{says: []turn{calls("c", "act", `{"n":1}`), calls("d", "act", `{"n":2}`), says("done")}}
@@ -130,7 +130,7 @@ func outputs(r agent.Result) (text string) {
 	return text
 }
 
-// Options that are too long are not shown, be they of a server or of a model.
+// Options that are too long are left out, both of a server and of a model.
 func TestOptionsAreBounded(t *testing.T) {
 	long, many := strings.Repeat("x", tool.MaxOption+1), slices.Repeat([]string{strings.Repeat("y", 400)}, 60)
 	for _, options := range [][]string{{"red", long}, many} {

@@ -41,7 +41,7 @@ func searches(queries ...string) func(model.Request) (model.Reply, error) {
 	}
 }
 
-// Searches that run beside each other and end together get numbers of their own.
+// Parallel searches that end at the same time get different numbers.
 func TestSearchesBesideEachOtherHaveDifferentNumbers(t *testing.T) {
 	m := &script{says: []func(model.Request) (model.Reply, error){
 		searches("a", "b", "c", "d", "e", "f"), says("[1][6]"),
@@ -59,7 +59,7 @@ func TestSearchesBesideEachOtherHaveDifferentNumbers(t *testing.T) {
 	assert.Len(t, citation.All(r.All), 6)
 }
 
-// What is deleted between two model calls of one attempt is not shown in the second.
+// A document that is deleted between two model calls of one attempt is not in the second.
 func TestWhatIsDeletedMeanwhileIsNotShownAgain(t *testing.T) {
 	m := &script{says: []func(model.Request) (model.Reply, error){
 		searches("a"), calls("2", "ask_nobody", `{}`), says("gone"),
@@ -86,7 +86,7 @@ func TestAReaderThatCannotBeAskedEndsTheAttempt(t *testing.T) {
 
 var errAway = errors.New("the store is away")
 
-// An answer without what the documents say would be final, so the attempt ends instead.
+// An answer without the documents would be final, so the attempt ends instead.
 func TestAFirstSearchThatFailsForAWhileIsMadeAgain(t *testing.T) {
 	s := newStage(&script{}, func(t *agent.Task) {
 		t.Agent.Spec.Knowledge.Always = true
@@ -99,7 +99,7 @@ func TestAFirstSearchThatFailsForAWhileIsMadeAgain(t *testing.T) {
 	assert.Empty(t, s.journal)
 }
 
-// A search that needs an approval is made with one alone: the message is not searched for before the first model call.
+// A search that needs an approval is not made before the first model call.
 func TestASearchThatNeedsAnApprovalIsNotMadeFirst(t *testing.T) {
 	asks := catalog.AgentApproval{Mode: "tools", Tools: []string{"search"}}
 	for name, policy := range map[string]func(*agent.Task){
@@ -239,7 +239,7 @@ func TestTheMessageIsSearchedForOnceBeforeTheFirstModelCall(t *testing.T) {
 	assert.Len(t, asked, 2, "a later attempt does not search again")
 }
 
-// A question that continues the one before it finds little alone.
+// A question that continues an earlier message finds little alone.
 func TestTheMessageBeforeIsSearchedForToo(t *testing.T) {
 	user := func(text string) model.Message { return model.Message{Role: model.User, Text: text} }
 	rain := model.Message{Role: model.Assistant, Text: "It rains."}

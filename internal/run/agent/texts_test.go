@@ -17,10 +17,10 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// reader is what a reader of a stream has: the pieces since the text was replaced last.
+// reader has the state of a stream's reader: the pieces since the text was last replaced.
 type reader struct {
 	pieces   []string
-	replaced []string // the texts that were sent instead of others
+	replaced []string // the texts that replaced others
 }
 
 func (r *reader) Append(_ context.Context, text string) { r.pieces = append(r.pieces, text) }
@@ -80,8 +80,8 @@ func speaks(pieces ...string) spoken { return spoken{pieces: pieces} }
 
 func speaksAndCalls(pieces ...string) spoken { return spoken{pieces: pieces, calls: true} }
 
-// Texts of several steps are paragraphs of the answer. The streamed pieces join to it, and the break is a piece of its
-// own before the next text.
+// Texts of several steps are paragraphs of the answer. The streamed pieces join to it. The break is a separate piece
+// before the next text.
 func TestTextsOfStepsAreJoinedByABlankLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		replies []spoken
@@ -121,7 +121,7 @@ func TestTextsOfStepsAreJoinedByABlankLine(t *testing.T) {
 	}
 }
 
-// A failed call of the model is made again; the break is before its text, once.
+// A failed model call is made again. The break is sent once before its text.
 func TestTheBreakIsSentAgainWithTheNextAttempt(t *testing.T) {
 	out := &reader{}
 	m := &speaker{replies: []spoken{speaksAndCalls("A"), speaks("lost"), speaks("B")}}
@@ -133,7 +133,7 @@ func TestTheBreakIsSentAgainWithTheNextAttempt(t *testing.T) {
 	assert.Equal(t, []string{"A", "\n\n", "B"}, out.pieces)
 }
 
-// brokenAfter breaks the nth reply off.
+// brokenAfter breaks off reply n.
 type brokenAfter struct {
 	*speaker
 
@@ -148,7 +148,7 @@ func (b brokenAfter) Converse(ctx context.Context, r model.Request, emit func(st
 	return reply, err
 }
 
-// A repaired answer replaces the first one, in streams, too.
+// A repaired answer replaces the first one, also in streams.
 func TestARepairedAnswerReplacesTheFirst(t *testing.T) {
 	out := &reader{}
 	m := &speaker{replies: []spoken{
@@ -163,7 +163,7 @@ func TestARepairedAnswerReplacesTheFirst(t *testing.T) {
 	assert.Contains(t, m.shown[2].Messages[3].Text, "Here: ", "the model is shown what it is to repair")
 }
 
-// An empty reply is journalled, and asked for once more with a line about it.
+// An empty reply is journalled. The model gets one more request with a line about it.
 func TestAnEmptyReplyIsAskedForOnceMore(t *testing.T) {
 	for _, empty := range []string{"", " \n", "\u00A0", "\u200B\uFEFF"} {
 		m := &speaker{replies: []spoken{speaks(empty), speaks("Hello")}}
@@ -186,7 +186,7 @@ func TestAnEmptyReplyIsAskedForOnceMore(t *testing.T) {
 	}
 }
 
-// A run whose model writes nothing ends so, and the model is asked twice at most.
+// A run whose model writes nothing ends so. The model gets at most two requests.
 func TestARunThatStaysEmptyEndsEmpty(t *testing.T) {
 	one := 1
 	for name, c := range map[string]struct {
@@ -216,7 +216,7 @@ func TestARunThatStaysEmptyEndsEmpty(t *testing.T) {
 	}
 }
 
-// Of a structured agent an empty reply is an answer to repair, and nothing else.
+// For a structured agent an empty reply is only an answer to repair.
 func TestAnEmptyStructuredAnswerIsRepairedOnce(t *testing.T) {
 	m := &speaker{replies: []spoken{speaks(), speaks(`{"city":"Oslo"}`)}}
 	r := newStage(m, structured).work(t)
@@ -227,7 +227,7 @@ func TestAnEmptyStructuredAnswerIsRepairedOnce(t *testing.T) {
 	assert.Len(t, m.shown, 2)
 }
 
-// An attempt that takes over asks for nothing that an earlier one has asked for, and keeps nothing that was replaced.
+// A later attempt does not repeat the requests of an earlier one, and keeps no text that was replaced.
 func TestACrashBeforeTheBetterAnswerChangesNothing(t *testing.T) {
 	crash := errors.New("crash")
 	for name, c := range map[string]struct {
@@ -269,8 +269,8 @@ func TestACrashBeforeTheBetterAnswerChangesNothing(t *testing.T) {
 	}
 }
 
-// A client may ask for another form with the output of its function. An answer that did not fit the first one may fit
-// it: the run goes on.
+// A client may request another form with the output of its function. An answer that did not fit the first form may fit
+// this one. The run then continues.
 func TestAnAnswerThatWasRepairedMayFitTheFormOfNow(t *testing.T) {
 	for name, change := range map[string]func(*agent.Task){"it fits": structured, "no form": func(*agent.Task) {}} {
 		m := &speaker{replies: []spoken{speaks(`{"city":"Rome"}`)}}

@@ -50,8 +50,8 @@ type shows struct {
 func (s shows) Append(_ context.Context, text string)  { *s.text = append(*s.text, "+"+text) }
 func (s shows) Replace(_ context.Context, text string) { *s.text = append(*s.text, "="+text) }
 
-// A temporary failure is retried, eight tries in all, after pauses that double and are no shorter than the provider
-// asks; any other failure ends the run. Called is told of each try.
+// A temporary failure is retried, with eight attempts in all. The pauses between them double, and are never shorter
+// than the provider requests. Any other failure ends the run. Called is called for each attempt.
 func TestModelCallIsRetriedAfterTemporaryFailures(t *testing.T) {
 	fault := func(kind model.Kind, wait time.Duration) turn {
 		return func(model.Request) (model.Reply, error) {
@@ -70,7 +70,7 @@ func TestModelCallIsRetriedAfterTemporaryFailures(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		says   []turn
-		failed string // what Called is told: + or -
+		failed string // what Called reports: + or -
 		slept  []time.Duration
 		fails  bool
 	}{
@@ -115,7 +115,7 @@ func TestModelCallIsRetriedAfterTemporaryFailures(t *testing.T) {
 	}
 }
 
-// set is a clock that only the work moves.
+// set is a clock that only the work moves forward.
 type set struct {
 	host.Host
 
@@ -164,7 +164,7 @@ func TestTheTimeOfCallsIsToldApartFromTheRest(t *testing.T) {
 	assert.Equal(t, []time.Duration{2 * time.Minute}, own, "the journal of two replies; those of calls are theirs")
 }
 
-// The output of a failed try is replaced before the next try, so that clients see only text of the run.
+// The output of a failed attempt is replaced before the next attempt, so that clients see only text of the run.
 func TestOutputOfAFailedTryIsReplaced(t *testing.T) {
 	halfway := func(model.Request) (model.Reply, error) {
 		return model.Reply{Text: "Le"}, model.Fail(model.Retryable, "busy")
@@ -229,7 +229,7 @@ func TestEachStepRecordsItsStartAndEnd(t *testing.T) {
 	}
 }
 
-// A model request has the agent's tools as they describe themselves, its instructions and its settings.
+// A model request has the descriptions of the agent's tools, its instructions and its settings.
 func TestModelRequestHasTheAgentsToolsInstructionsAndSettings(t *testing.T) {
 	warm, most := 0.5, 99
 	one := tool.Spec{Name: "one", Description: "does one", Parameters: json.RawMessage(`{"title":"one"}`)}
@@ -273,7 +273,8 @@ func TestAgentThatCannotRunFailsItsRun(t *testing.T) {
 	assert.Equal(t, `the model provider "other" cannot be reached from here`, r.Failure)
 }
 
-// A used-up budget ends a call between two attempts. Each attempt costs tokens, and the budget counts none meanwhile.
+// An exhausted budget ends a call between two attempts. Each attempt costs tokens, which the budget does not count
+// until the call ends.
 func TestABudgetEndsACallBetweenTwoAttempts(t *testing.T) {
 	breaks := func(model.Request) (model.Reply, error) {
 		return model.Reply{InputTokens: 60, OutputTokens: 40}, model.Fail(model.Retryable, "it broke off")

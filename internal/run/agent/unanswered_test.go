@@ -11,11 +11,11 @@ import (
 	"agentplatform/internal/ai/model"
 )
 
-// strict is a model that refuses requests with a word in them, in one way.
+// strict is a model that refuses requests with a certain word, in one way.
 type strict struct {
 	kind  model.Kind
 	word  string
-	calls []turn // of which it makes the next one, when it does not refuse
+	calls []turn // the next one is made when it does not refuse
 	shown []model.Request
 }
 
@@ -55,15 +55,15 @@ func texts(r model.Request) (list []string) {
 	return list
 }
 
-// A turn that failed does not make the later ones fail: where a provider takes no request with it, it is left out
-// before anything else is, for the rest of the run.
+// A turn that failed does not make later turns fail. If a provider accepts no request with it, it is left out before
+// any other part, for the rest of the run.
 func TestAFailedTurnDoesNotMakeTheNextFail(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind    model.Kind
 		history []string
 		shown   [][]string // to each call of the model
 		fails   bool
-		without bool // its step notes that turns were left out
+		without bool // its step records that turns were left out
 	}{
 		"a bad request": {model.BadRequest, []string{"one", "bad!", "two"},
 			[][]string{{"one", "bad!", "two", "do it"}, {"one", "two", "do it"}}, false, true},
@@ -111,7 +111,7 @@ func TestAFailedTurnDoesNotMakeTheNextFail(t *testing.T) {
 	}
 }
 
-// Turns that were left out once stay left out in the run, also for an attempt that takes over. Results are still cut.
+// Turns that were left out once stay left out in the run, also for a later attempt. Results are still cut.
 func TestFailedTurnsStayLeftOut(t *testing.T) {
 	m := &strict{kind: model.BadRequest, word: "bad",
 		calls: []turn{calls("a", "act", `{"n":1}`), fails(model.TooLong)}}
@@ -137,7 +137,7 @@ func TestFailedTurnsStayLeftOut(t *testing.T) {
 	assert.Equal(t, 16<<10, r.All[len(r.All)-1].Shortened)
 }
 
-// Only a message that the provider refused at the run's first call is to blame for it.
+// Only a message that the provider refused at the run's first call counts as refused.
 func TestRefusalIsOfTheMessageOrOfWhatCameLater(t *testing.T) {
 	for name, c := range map[string]struct {
 		replies []turn
@@ -153,7 +153,7 @@ func TestRefusalIsOfTheMessageOrOfWhatCameLater(t *testing.T) {
 		require.NotEmpty(t, r.Failure, name)
 		assert.Equal(t, c.refused, r.Refused, name)
 	}
-	// where it used tokens, too
+	// Also if it used tokens.
 	s := newStage(&script{says: []turn{func(model.Request) (model.Reply, error) {
 		return model.Reply{Text: "half", OutputTokens: 3}, model.Fail(model.Refused, "no")
 	}}}, nil)

@@ -20,7 +20,7 @@ import (
 	"agentplatform/internal/ai/model/openaimodel"
 )
 
-// claiming is a reply with a text and a claim of tokens.
+// claiming is a reply with a text and token counts.
 func claiming(text string, in, out int64) turn {
 	return func(model.Request) (model.Reply, error) {
 		return model.Reply{Text: text, Finish: "stop", InputTokens: in, OutputTokens: out}, nil
@@ -51,7 +51,7 @@ func TestInputAndOutputTokenClaimsAreCheckedSeparately(t *testing.T) {
 	}
 }
 
-// Whatever a reply claims, a token stands for at most 32 bytes.
+// With any token counts in a reply, a token stands for at most 32 bytes.
 func TestTokenClaimBelowTheSizeOfTheTextIsReplaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 100_000)
@@ -71,7 +71,7 @@ func TestTokenClaimBelowTheSizeOfTheTextIsReplaced(t *testing.T) {
 	})
 }
 
-// endless streams more text than is accepted and is cancelled, so that its claim of tokens is lost.
+// endless streams more text than is accepted and is cancelled, so that its token counts are lost.
 type endless struct{}
 
 func (endless) Converse(ctx context.Context, _ model.Request, emit func(string)) (model.Reply, error) {
@@ -93,7 +93,7 @@ func TestReplyThatIsTooLongCountsTheTokensOfItsRequest(t *testing.T) {
 	assert.Greater(t, r.All[0].OutputTokens, int64(1<<20))
 }
 
-// The claims of providers in the recorded conversations are booked as they are.
+// The providers' token counts in the recorded conversations are used unchanged.
 func TestTokenClaimsOfRecordedRepliesAreBooked(t *testing.T) {
 	for provider, open := range map[string]func(answer string) model.Model{
 		"openaimodel": func(answer string) model.Model {

@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// window is a model that takes conversations of so many bytes. It makes the given calls, one after the other.
+// window is a model that accepts conversations of up to holds bytes. It makes the given calls, one after the other.
 type window struct {
 	holds int
 	calls []string // names
@@ -55,14 +55,14 @@ func (w *window) Converse(_ context.Context, r model.Request, _ func(string)) (m
 		Arguments: json.RawMessage(arguments)}}, Finish: "tool_calls"}, nil
 }
 
-// gives is a task with a tool that gives a text.
+// gives is a task with a tool that returns a text.
 func gives(text string) func(*agent.Task) {
 	return func(t *agent.Task) {
 		offers(func(context.Context, tool.Invocation) (string, error) { return text, nil })(t)
 	}
 }
 
-// A long result of the run itself ended the run on a small window, whatever else was left out.
+// A long result of the run itself once ended the run on a small window, even if everything else was left out.
 func TestALongResultIsShownByItsBeginningAndEnd(t *testing.T) {
 	long := "BEGINS" + strings.Repeat("é", 100_000) + "ENDS"
 	turns := slices.Repeat([]model.Message{{Role: model.User, Text: "q"}, {Role: model.Assistant, Text: "a"}}, 50)
@@ -99,7 +99,7 @@ func TestALongResultIsShownByItsBeginningAndEnd(t *testing.T) {
 	}
 }
 
-// What was cut once stays cut, also for an attempt that takes over; a later result is cut like it.
+// A text that was cut once stays cut, also for a later attempt. A later result is cut in the same way.
 func TestAnAttemptThatTakesOverShowsTheSame(t *testing.T) {
 	m := &window{holds: 60_000, calls: []string{"act", "act", "act"}}
 	s := newStage(m, gives(strings.Repeat("x", 100_000)))
@@ -117,7 +117,7 @@ func TestAnAttemptThatTakesOverShowsTheSame(t *testing.T) {
 	}
 }
 
-// Nothing is cut that fits, and what cannot be cut fails the run after few calls.
+// No text is cut that fits. If no text can be cut, the run fails after few calls.
 func TestCuttingEnds(t *testing.T) {
 	for name, s := range map[string]*stage{
 		"nothing is long": newStage(&window{holds: 100, calls: []string{"act"}}, gives(strings.Repeat("x", 900))),
@@ -151,7 +151,7 @@ func TestPassagesOfASearchStayWhole(t *testing.T) {
 		lines[len(lines)-1])
 }
 
-// passages are what a search finds: so many, each of about so many bytes.
+// passages are the results of a search: count passages, each of about size bytes.
 func passages(count, size int) (found []record.Source) {
 	for n := range count {
 		found = append(found, record.Source{Document: fmt.Sprint("d", n), Text: strings.Repeat("<x> ", size/4)})
@@ -159,7 +159,7 @@ func passages(count, size int) (found []record.Source) {
 	return found
 }
 
-// shownPassages are the numbers of the passages in a text, and what follows them.
+// shownPassages are the numbers of the passages in a text, and the text after them.
 func shownPassages(t *testing.T, text string) (numbers []int, rest string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -177,7 +177,7 @@ func shownPassages(t *testing.T, text string) (numbers []int, rest string) {
 	return numbers, rest
 }
 
-// What was found for the message was never cut: a small window was full with each message, also the first of a chat.
+// Passages for the message were never cut: every message filled a small window, also the first of a chat.
 func TestWhatWasFoundForTheMessageIsCut(t *testing.T) {
 	file := model.Text{Name: "notes.txt", Text: "a file of the user"}
 	for name, c := range map[string]struct{ holds, count, size, cut, left int }{
@@ -217,7 +217,7 @@ func TestWhatWasFoundForTheMessageIsCut(t *testing.T) {
 	}
 }
 
-// A client's function with the name of the search is none: of what it gives, both ends are shown.
+// A client's function with the name of the search is not the search: both ends of its output are kept.
 func TestAFunctionThatIsCalledSearchHasNoPassages(t *testing.T) {
 	long := `{"begins":"` + strings.Repeat("x", 50_000) + `","ends":1}`
 	m := &window{holds: 20_000, calls: []string{"search"}}

@@ -104,8 +104,8 @@ func TestUnreadableQueueIsRetriedWithAPause(t *testing.T) {
 	})
 }
 
-// pooled runs the pool of a queue of two workers, with a handler that waits until it is released, until the test stops
-// it. send sends a nudge for a user of one organization.
+// pooled runs the pool of a queue of two workers until the test stops it. Its handler waits until it is released. send
+// sends a wakeup for a user of one organization.
 func pooled(t *testing.T) (p *dispatch.Pool, send func(user string), release chan struct{}, stop func()) {
 	t.Helper()
 	q, release := localqueue.Shared(share.Limits{All: 2}), make(chan struct{})
@@ -154,7 +154,7 @@ func TestNudgesAndReservedWorkShareTheWorkers(t *testing.T) {
 	})
 }
 
-// A worker that becomes free is that of a nudge which has waited for one.
+// A worker that becomes free goes to a wakeup that waits for one.
 func TestNoWorkerIsReservedWhileANudgeWaitsForOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, send, release, stop := pooled(t)

@@ -16,8 +16,8 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// Only the user who announced a file may send its bytes, and only the run that makes a file those of it. For
-// others the refusal is the same when the bytes are there.
+// Only the user who announced a file may send its bytes, and only the run that makes a file those of it. Others get the
+// same refusal when the bytes are there.
 func TestOnlyTheUploaderSendsBytes(t *testing.T) {
 	h := host.System()
 	store := record.New(memtable.New(h.Now), &memblob.Store{}, h)

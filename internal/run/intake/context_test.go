@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// What a client brings beside a message is refused by the name of its field, before a model is shown it.
+// A bad context of a message is refused with the name of its field, before a model gets it.
 func TestWhatIsBroughtIsChecked(t *testing.T) {
 	object := json.RawMessage(`{"type":"object"}`)
 	function := func(change func(*record.Function)) record.Context {

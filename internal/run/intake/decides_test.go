@@ -102,7 +102,7 @@ func TestWaitingIsWhatAReadAndAResumeAllow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			users, approvers := w.group(), w.group()
-			for _, email := range []string{"1@example.com", "2@example.com"} { // who could decide
+			for _, email := range []string{"1@example.com", "2@example.com"} { // the users who could decide
 				role := string(tenant.Admin)
 				_, err := w.Tenants.CreateUser(t.Context(), tenant.Platform(), w.who.Organization,
 					tenant.UserEdit{Email: &email, Role: &role})
@@ -136,7 +136,7 @@ func TestWaitingIsWhatAReadAndAResumeAllow(t *testing.T) {
 				p.Groups = []string{users}
 			}
 
-			list, err := w.Waiting(t.Context(), p, []record.RunEntity{e, e}) // the second time it remembers
+			list, err := w.Waiting(t.Context(), p, []record.RunEntity{e, e}) // the second time from its cache
 			require.NoError(t, err)
 			_, outside, err := w.RunToDecide(t.Context(), p, run)
 			if !c.sees {
@@ -151,7 +151,7 @@ func TestWaitingIsWhatAReadAndAResumeAllow(t *testing.T) {
 				assert.Equal(t, c.outside, outside)
 			}
 			if c.level == tenant.LevelRead {
-				return // no door takes its decisions
+				return // no API takes its decisions
 			}
 			var decisions []record.Decision
 			for i, kind := range c.kinds {
@@ -172,7 +172,7 @@ func TestWaitingIsWhatAReadAndAResumeAllow(t *testing.T) {
 	}
 }
 
-// An answer for one run is not taken for that of another owner: the runs have one agent and one version.
+// An answer for one run is not used for that of another owner: the runs have one agent and one version.
 func TestWaitingAsksForEachOwner(t *testing.T) {
 	w := newWorld(t)
 	w.who.Level, w.who.Shared = tenant.LevelRun, false

@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/run/intake"
 )
 
-// Who may not withdraw a parked message cannot drop it by deleting its chat either.
+// A client that may not withdraw a parked message cannot drop it by deleting its chat either.
 func TestChatWithForeignParkedMessageIsNotDeleted(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	group := w.group()

@@ -63,8 +63,8 @@ func fieldsOf(t *testing.T, err error) map[string]string {
 	return fields
 }
 
-// An edit that the tool does not take is refused, as long as it is the tool that the model asked for. Nothing is
-// decided then, and the run waits.
+// An edit whose arguments the tool does not accept is refused, if the tool is still the one that the model requested.
+// Nothing is decided then, and the run waits.
 func TestEditThatDoesNotFitTheToolIsRefused(t *testing.T) {
 	const take = "the tool act does not take them: "
 	act := callOf("act", "t/act", "as it was")
@@ -72,7 +72,7 @@ func TestEditThatDoesNotFitTheToolIsRefused(t *testing.T) {
 		call   record.Interrupt
 		offers []tool.Offer
 		edit   string
-		fault  string // of the arguments; empty: it is taken
+		fault  string // of the arguments; empty: they are accepted
 	}{
 		"it fits": {act, []tool.Offer{offer("act", number)}, `{"n":2}`, ""},
 		"a type":  {act, []tool.Offer{offer("act", number)}, `{"n":"2"}`, take + "n: got string, want integer"},
@@ -138,7 +138,7 @@ func (w *world) searches() string {
 }
 
 // Each edit that does not fit has its own field. A request that is malformed, not allowed, or about other interrupts is
-// refused before that.
+// refused earlier.
 func TestOrderOfTheRefusalsOfAnEdit(t *testing.T) {
 	w := newWorld(t)
 	group := w.group()
@@ -193,7 +193,7 @@ func TestEditWhoseToolsCannotBeReadIsNotDecided(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A client that brings other functions with a decision may bring as many as with a message.
+// A client that sends other functions with a decision may send as many as with a message.
 func TestMoreFunctionsThanAModelTakesAreRefusedWithADecision(t *testing.T) {
 	w := newWorld(t)
 	w.Tenants = tenant.New(w.Store, w.Store.Known(), w.Host, tenant.Defaults{

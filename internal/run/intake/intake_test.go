@@ -80,8 +80,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// An idempotency key whose run was deleted is free. Its record goes a little later, maybe while a message with the key
-// is decided.
+// An idempotency key whose run was deleted is free. Its record is deleted a little later, perhaps while a message with
+// the key is decided.
 func TestKeyOfDeletedRunIsFree(t *testing.T) {
 	w := newWorld(t)
 	message := intake.Message{AgentID: w.agent, Text: "x", ChatID: "c", Key: "k"}
@@ -103,8 +103,8 @@ func TestKeyOfDeletedRunIsFree(t *testing.T) {
 	assert.Equal(t, second.Run.ID(), again.Run.ID())
 }
 
-// A chat may be created again under its id while the first one's runs are still being removed. Both count turns from 1:
-// the pages of each have its own runs and no others.
+// A chat may be created again under its id while the first one's runs are still being removed. Both count turns from 1.
+// The pages of each have only its own runs.
 func TestRecreatedChatHasItsOwnRuns(t *testing.T) {
 	w := newWorld(t)
 	var chats [2]lifecycle.Chat

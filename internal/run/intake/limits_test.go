@@ -139,7 +139,7 @@ func TestChatIDHasLimitedCharacters(t *testing.T) {
 	assert.True(t, intake.ValidChatID("x"))
 }
 
-// A chat's title is the one asked for, or the first line of the first message, shortened.
+// A chat's title is the requested one, or the first line of the first message, shortened.
 func TestChatTitleDefaultsToTheFirstLine(t *testing.T) {
 	w := newWorld(t)
 	long := strings.Repeat("ü", 81)
@@ -157,8 +157,7 @@ func TestChatTitleDefaultsToTheFirstLine(t *testing.T) {
 	}
 }
 
-// Each member of what is stored of a message comes from the message, whether its run starts or the message is parked
-// first.
+// Each stored member of a message comes from the message, also if the message is parked before its run starts.
 func TestNothingOfAMessageIsLostOnTheWayToItsRun(t *testing.T) {
 	w := newWorld(t)
 	message := func(key string) intake.Message {
@@ -181,8 +180,7 @@ func TestNothingOfAMessageIsLostOnTheWayToItsRun(t *testing.T) {
 	}
 }
 
-// A retry that asks for something else is marked, unless one of the requests has no digest, like those of earlier
-// versions.
+// A retry with a different request is marked, unless one of the requests has no digest, like those of earlier versions.
 func TestARetryWithAnotherDigestIsMarked(t *testing.T) {
 	for digests, want := range map[[2]string]bool{
 		{"a", "a"}: false, {"a", "b"}: true, {"", "a"}: false, {"a", ""}: false,
@@ -200,7 +198,7 @@ func TestARetryWithAnotherDigestIsMarked(t *testing.T) {
 	}
 }
 
-// A retry to a chat that its sender does not see any more is refused, and nothing of the earlier request is returned.
+// A retry to a chat that its sender may no longer see is refused. Nothing of the earlier request is returned.
 func TestARetryToAChatOutOfSightReturnsNothing(t *testing.T) {
 	w := newWorld(t)
 	colleague := w.who
@@ -220,7 +218,7 @@ func TestARetryToAChatOutOfSightReturnsNothing(t *testing.T) {
 	assert.Equal(t, intake.Posted{}, posted)
 }
 
-// A member is answered that a deleted chat is not found, not that it is another user's.
+// For a deleted chat a member gets "not found", not that it belongs to another user.
 func TestAMessageToADeletedChatIsNotFound(t *testing.T) {
 	w := newWorld(t)
 	member := w.who
@@ -235,7 +233,7 @@ func TestAMessageToADeletedChatIsNotFound(t *testing.T) {
 	assert.Equal(t, "not_found", code(err))
 }
 
-// Clients cannot write dots alone in a path: they are taken for a folder.
+// Clients cannot write dots alone in a path: they mean a folder.
 func TestAChatIDOfDotsAloneIsRefused(t *testing.T) {
 	for id, valid := range map[string]bool{
 		".": false, "..": false, "....": false, strings.Repeat(".", 128): false, "": false,

@@ -79,7 +79,7 @@ func TestARunHasOneAddress(t *testing.T) {
 	assert.Equal(t, "https://example.com/a", kept.URL)
 }
 
-// Whatever the id of the push is that the run has, and also where it has none: its end is told there.
+// A push with any id replaces the push of the run, or is its first. The end of the run is sent there.
 func TestAnAnswerMayBringThePushOfItsRun(t *testing.T) {
 	w := newWorld(t)
 	first, other := at("https://example.com/a"), at("https://example.com/b")
@@ -119,7 +119,7 @@ func TestAPushOfARunThatHasEndedIsDeletedAndNotSet(t *testing.T) {
 	assert.False(t, found)
 }
 
-// Its row goes with the run's other rows.
+// The row of a push is deleted with the run's other rows.
 func TestAPushIsErasedWithItsRun(t *testing.T) {
 	w := newWorld(t)
 	push := at("https://example.com/a")
@@ -145,7 +145,7 @@ func TestAPushOfAnotherOrganizationsRunIsOutOfReach(t *testing.T) {
 	assert.Equal(t, "outside_organization", code(w.DeletePush(t.Context(), stranger, run, "")))
 }
 
-// Whoever comes second decides again: no webhook is sent that the client has forbidden before, and none is missing.
+// The second of two writers decides again. No webhook is sent that the client had stopped before, and none is missing.
 func TestATransitionAndAChangeOfItsPushAreOneAfterTheOther(t *testing.T) {
 	w := newWorld(t)
 	push := at("https://example.com/a")

@@ -55,8 +55,8 @@ func touch(w *world, op table.Op) int {
 	return 1
 }
 
-// Whatever comes between any two reads of the store: the client gets the run that has its message, or a refusal that
-// says why.
+// With any change between any two reads of the store, the client gets the run that has its message, or a refusal with
+// the reason.
 func TestConcurrentChangeYieldsRunOrRefusal(t *testing.T) {
 	first := func(w *world) record.Run {
 		for _, chat := range []string{"c"} {

@@ -17,9 +17,9 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Whichever call of the store fails for good: the operation returns an error, and nothing is written.
+// If any call of the store fails permanently, the operation returns an error, and nothing is written.
 func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
-	const patience = 8 // how many times a call of the store is tried
+	const patience = 8 // attempts of a call of the store
 	for name, ready := range operations() {
 		t.Run(name, func(t *testing.T) {
 			for fails, done := 0, false; !done; fails++ {
@@ -49,8 +49,8 @@ func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 	}
 }
 
-// A message whose commit is refused because of another one with the same key returns that one's outcome; the key keeps
-// it, whatever becomes of the run later.
+// A message whose commit is refused because of another one with the same key returns the outcome of that one. The key
+// keeps this outcome, also if the run changes later.
 func TestIdempotencyKeyKeepsOneOutcome(t *testing.T) {
 	for name, ready := range operations() {
 		switch name {
@@ -86,7 +86,7 @@ func TestIdempotencyKeyKeepsOneOutcome(t *testing.T) {
 	}
 }
 
-// A parked message starts when its turn comes; a retry with its key returns where it is.
+// A parked message starts when its turn comes. A retry with its key returns its position.
 func TestRetryFindsParkedMessage(t *testing.T) {
 	w := newWorld(t)
 	first := w.post(intake.Message{Text: "first", ChatID: "c"}).Run
@@ -130,7 +130,7 @@ func TestRetryFindsParkedMessage(t *testing.T) {
 	assert.Equal(t, "chat_busy", code(err))
 }
 
-// A message answers a run that waits for exactly one answer; a followup never does, and no other pause is answered.
+// A message answers a run that waits for exactly one answer. A followup never does, and no other pause is answered.
 func TestMessageAnswersOnlyASingleQuestion(t *testing.T) {
 	for name, c := range map[string]struct {
 		kinds  []lifecycle.InterruptKind
@@ -205,8 +205,8 @@ func TestRefusedResumeSaysWhy(t *testing.T) {
 	assert.Equal(t, "somebody", last["decided_by"])
 }
 
-// What an agent that names groups did is visible to nobody else, through any operation, and nobody else decides about
-// it.
+// The runs of an agent that names groups are visible only to these groups, in every operation. Only they may decide
+// about them.
 func TestRunIsOnlyForThoseWhoMayUseItsAgent(t *testing.T) {
 	ctx := t.Context()
 	w := newWorld(t)
@@ -301,8 +301,8 @@ func TestRunIsOnlyForThoseWhoMayUseItsAgent(t *testing.T) {
 	}
 }
 
-// While as many runs of a user, or of an organization, wait for people as may, nothing new begins. What ends a pause,
-// or waits for its end, is taken.
+// No new run begins while the number of paused runs of a user, or of an organization, is at its limit. Messages that
+// end a pause, or wait for its end, are accepted.
 func TestNothingBeginsWhileTooManyRunsArePaused(t *testing.T) {
 	w := newWorld(t)
 	w.PausedRuns = 2
@@ -430,8 +430,8 @@ func TestRunTakesFieldsFromMessageAndAgent(t *testing.T) {
 	assert.Equal(t, "not_found", code(err), "a name that we have made comes once")
 }
 
-// A lost right does not come back by an idempotency key, by another agent's run in the chat, or by a followup. The
-// title is of the first message and belongs to its agent.
+// A lost right does not return through an idempotency key, another agent's run in the chat, or a followup. The title
+// comes from the first message and belongs to its agent.
 func TestLostRightIsRefusedEverywhere(t *testing.T) {
 	w := newWorld(t)
 	ctx, group := t.Context(), w.group()
@@ -452,7 +452,7 @@ func TestLostRightIsRefusedEverywhere(t *testing.T) {
 	assert.Empty(t, chat.Value.Title)
 }
 
-// Approvers decide about tool calls; questions may be answered by all who reach the run.
+// Approvers decide tool calls; all users with access to the run may answer questions.
 func TestOnlyApproversDecideToolCalls(t *testing.T) {
 	for kind, verb := range map[lifecycle.InterruptKind]string{
 		lifecycle.Approval: "approve", lifecycle.Clarification: "answer",
@@ -482,7 +482,7 @@ func TestOnlyApproversDecideToolCalls(t *testing.T) {
 	}
 }
 
-// A followup has its run's agent, with the budget of now, and no callback.
+// A followup has its run's agent, with the current budget, and no callback.
 func TestFollowupTakesAgentFromItsRun(t *testing.T) {
 	w := newWorld(t)
 	n := int64(2)

@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/run/intake"
 )
 
-// Nobody starts a run that they would not see: with an agent that keeps its chats to their users, in the chat of a
+// A user cannot start a run without access to it: with an agent that keeps its chats private, in the chat of a
 // colleague. The chat itself stays open to both, and its user may use that agent there.
 func TestAgentThatKeepsItsChatsToUsersJoinsTheirOwn(t *testing.T) {
 	for _, enqueue := range []bool{false, true} {

@@ -44,7 +44,7 @@ func (w *world) claim(run string) {
 	w.transition(run, transition.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}})
 }
 
-// ask pauses a run for humans.
+// ask pauses a run for people.
 func (w *world) ask(run string, kinds ...lifecycle.InterruptKind) {
 	w.claim(run)
 	var pending []lifecycle.Pending
@@ -120,7 +120,7 @@ func code(err error) string {
 	return ""
 }
 
-// operations are all that a client does; each is prepared in its own world, and may be done twice with one key.
+// operations are all operations of a client. Each is prepared in its own world, and may be done twice with one key.
 func operations() map[string]func(w *world) func(context.Context) (intake.Posted, error) {
 	type do = func(context.Context) (intake.Posted, error)
 	post := func(w *world, m intake.Message) do {

@@ -25,7 +25,7 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// estate is two organizations, each with one of everything.
+// estate is two organizations, each with one item of every kind.
 type estate struct {
 	*office
 
@@ -40,12 +40,12 @@ type household struct {
 	organization, group, agent, toolkit string
 	a, b                                member
 	c, d                                string        // more users of the group, and one in no group
-	lent                                record.File   // of a, which b's run holds
+	lent                                record.File   // of a; b's run refers to it
 	old                                 lifecycle.Run // of a, ended
 }
 
-// member has a key, a file that no run holds, one that a run of its own holds, and an active run on which a message of
-// the other member is parked.
+// member has a key, a file that no run refers to, a file of its own run, and an active run. A message of the other
+// member is parked on that run.
 type member struct {
 	tenant.Principal
 
@@ -162,7 +162,7 @@ func (e *estate) owned(organization string) map[string]int {
 	return kinds
 }
 
-// all runs a removal to its end, sweep by sweep. A call that fails is made again.
+// all runs a removal to its end, sweep by sweep. A failed call is made again.
 func (e *estate) all() {
 	sweeper := &sweep.Sweeper{Executor: e.shell, Store: e.store, Queue: e.sent, Host: e, Log: e.shell.Log}
 	for range 10 {
@@ -209,7 +209,7 @@ func (e *estate) title(m member) string {
 	return c.Value.Title
 }
 
-// removalOf is something to remove, and what must hold in the end.
+// removalOf is a removal, and the checks of its result.
 type removalOf struct {
 	begin func(e *estate) (job string, err error)
 	then  func(e *estate)
@@ -287,7 +287,7 @@ var removals = map[string]removalOf{
 	}},
 }
 
-// A removal deletes everything that belongs to its subject and nothing else, and its job ends.
+// A removal deletes all data of its subject and no other data. Its job ends.
 func TestRemovalDeletesAllOfItsSubjectAndNothingElse(t *testing.T) {
 	for name, r := range removals {
 		t.Run(name, func(t *testing.T) {
@@ -309,7 +309,7 @@ func TestRemovalDeletesAllOfItsSubjectAndNothingElse(t *testing.T) {
 	}
 }
 
-// troubled is a table of which each call may fail before it is done.
+// troubled is a table in which each call may fail before it has an effect.
 type troubled struct {
 	*memtable.Table
 
@@ -351,8 +351,8 @@ func (s *troubled) Commit(ctx context.Context, token string, ops ...table.Op) er
 	return s.Table.Commit(ctx, token, ops...)
 }
 
-// stuck is a blob store in which deletions fail while calls fail. They fail, too, where it is not known whose the bytes
-// are, as a disk gives the room back to their organization.
+// stuck is a blob store in which deletions fail while calls fail. They also fail if the owner of the bytes is not
+// known, as a disk returns the space to their organization.
 type stuck struct {
 	*memblob.Store
 	calls *troubled
@@ -379,7 +379,7 @@ func (s stuck) DeleteAll(ctx context.Context, below string) error {
 	return s.Store.DeleteAll(ctx, below)
 }
 
-// A run of a deleted chat, or of a deleted user, stays until its worker has ended it: the tokens of its call under way
+// A run of a deleted chat, or of a deleted user, stays until its worker has ended it. The tokens of its call under way
 // are counted.
 func TestARemovalWaitsForTheWorkerOfARun(t *testing.T) {
 	for _, what := range []string{"a chat", "a user", "an organization"} {

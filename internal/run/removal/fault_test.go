@@ -20,8 +20,8 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Whichever call of the store fails for good, in any piece of a removal: Handle returns an error, the job is unchanged,
-// and the piece done again has the same outcome as without the failure.
+// If any call of the store fails permanently, in any piece of a removal, Handle returns an error and the job is
+// unchanged. The piece, done again, has the same result as without the failure.
 func TestFailedStoreCallIsReportedAndThePieceRetried(t *testing.T) {
 	pieces := maps.Clone(moreRemovals)
 	maps.Copy(pieces, removals)
@@ -66,7 +66,7 @@ func TestFailedStoreCallIsReportedAndThePieceRetried(t *testing.T) {
 				e.items.Table = after
 				e.ahead += again
 				if cursor := e.job(job).Cursor; (cursor == record.BodiesRemoved || cursor == "late:") && again == 0 {
-					// it has one more piece
+					// It has one more piece.
 					e.ahead += record.LateWrites
 					again = time.Millisecond
 				}
@@ -86,7 +86,7 @@ func TestFailedStoreCallIsReportedAndThePieceRetried(t *testing.T) {
 	}
 }
 
-// moreRemovals are those that no client asks for: by age, or because nothing refers to the thing.
+// moreRemovals are those that no client requests: because of age, or because nothing refers to the item.
 var moreRemovals = map[string]removalOf{
 	"what is too old": {func(e *estate) (string, error) {
 		days := 1
@@ -133,7 +133,7 @@ var moreRemovals = map[string]removalOf{
 		assert.True(e, there, "its run is kept")
 	}},
 	"no listing by user": {func(e *estate) (string, error) {
-		e.end(e.ours.b.run) // the message that the other has parked in the chat is a run now
+		e.end(e.ours.b.run) // the parked message of the other in the chat is a run now
 		e.former()
 		tx := e.store.Begin("begin")
 		tx.BeginListing(e.Context(), e.ours.organization)
@@ -183,18 +183,18 @@ var moreRemovals = map[string]removalOf{
 	}, func(e *estate) { assert.False(e, e.hasBlobs("toolkits/")) }},
 }
 
-// patience is how many times a call of the store is tried.
+// patience is the number of attempts of a call of the store.
 const patience = 8
 
-// job returns a job as it is; the zero value when it has ended.
+// job returns the stored job; the zero value when it has ended.
 func (e *estate) job(id string) record.Job {
 	j, _, err := e.store.Job(e.Context(), id)
 	require.NoError(e, err)
 	return j.Value
 }
 
-// places returns the keys of all stored items. The numbers of slots are random, so slots are counted; so are entries of
-// the ledger, whose keys say when.
+// places returns the keys of all stored items. Slots have random numbers, and entries of the ledger have times in their
+// keys, so both are only counted.
 func (e *estate) places() map[string]int {
 	places := map[string]int{}
 	e.items.All(func(i *table.Item) {

@@ -25,7 +25,7 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// office is a store with its sweeper and remover, on a clock that the test moves.
+// office is a store with its sweeper and remover. The test moves its clock.
 type office struct {
 	*testing.T
 	host.Host
@@ -40,7 +40,7 @@ type office struct {
 
 func (o *office) Now() time.Time { return o.Host.Now().Add(o.ahead) }
 
-// Go runs f at once, so that what is done side by side is done in the same order each time.
+// Go runs f immediately, so that parallel work has the same order each time.
 func (o *office) Go(f func()) (wait func()) {
 	died := host.Catch(f)
 	return died.Again
@@ -79,7 +79,7 @@ func newOffice(t *testing.T) *office {
 	return o
 }
 
-// drain sweeps and handles jobs until the sweeps ask for nothing.
+// drain sweeps and handles jobs until a sweep sends no wakeup.
 func (o *office) drain() {
 	sweeper := &sweep.Sweeper{Executor: o.shell, Store: o.store, Queue: o.sent, Host: o, Log: o.shell.Log}
 	for range 10 {
@@ -185,7 +185,7 @@ func TestFileIsDeletedWithTheLastRunThatHoldsIt(t *testing.T) {
 	assert.Empty(t, o.blobs.Keys())
 }
 
-// A removal that is interrupted after the file became unreachable goes on; bytes that come meanwhile are dropped.
+// A removal that is interrupted after the file became unreachable continues. Bytes that arrive in between are dropped.
 func TestBytesUploadedDuringRemovalAreDropped(t *testing.T) {
 	o := newOffice(t)
 	f := o.store.NewFile("o", "u", "a.txt", "text/plain")
@@ -199,8 +199,8 @@ func TestBytesUploadedDuringRemovalAreDropped(t *testing.T) {
 	assert.Empty(t, o.blobs.Keys())
 }
 
-// A worker may learn late that its run was deleted: files that its tools make then must not be held for the run, as
-// nothing would delete them.
+// A worker may learn late that its run was deleted. Files of its tools must then not refer to the run, as nothing would
+// delete them.
 func TestDeletedRunHoldsNoFile(t *testing.T) {
 	o := newOffice(t)
 	run := o.run("chat")
@@ -210,7 +210,7 @@ func TestDeletedRunHoldsNoFile(t *testing.T) {
 	require.ErrorIs(t, tx.Commit(t.Context()), record.ErrConflict)
 }
 
-// Bytes that a client may still send directly to the blob store are deleted once the presigned address has expired.
+// Bytes that a client may still send directly to the blob store are deleted after the presigned address has expired.
 func TestBytesSentDirectlyAfterRemovalAreDeleted(t *testing.T) {
 	o := newOffice(t)
 	f := o.store.NewFile("o", "u", "a.txt", "text/plain")
@@ -228,7 +228,7 @@ func TestBytesSentDirectlyAfterRemovalAreDeleted(t *testing.T) {
 	assert.True(t, problem.Is(err, "not_found"), "%v", err)
 }
 
-// The large body of a message that became no run is deleted, unless the write that makes it a run comes first.
+// The large body of a message that did not become a run is deleted, unless the write that makes it a run comes first.
 func TestBodyOfMessageThatBecameNoRunIsDeleted(t *testing.T) {
 	o := newOffice(t)
 	spec := lifecycle.RunSpec{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: "c", OwnChatID: true}
@@ -259,7 +259,7 @@ func TestBodyOfMessageThatBecameNoRunIsDeleted(t *testing.T) {
 	assert.Empty(t, o.blobs.Keys())
 }
 
-// What a stalled worker wrote after its run was deleted is deleted as well.
+// Data that a stalled worker wrote after its run was deleted is deleted, too.
 func TestLateBodyOfDeletedRunIsDeleted(t *testing.T) {
 	for name, links := range map[string]bool{"with its chat": false, "with its user": true} {
 		t.Run(name, func(t *testing.T) {
@@ -285,7 +285,7 @@ func TestLateBodyOfDeletedRunIsDeleted(t *testing.T) {
 				require.NoError(t, err)
 			}
 			o.drain()
-			// a duplicate wake-up message
+			// A duplicate wakeup.
 			_, err = o.remover.Handle(t.Context(), record.DerivedID("body", spec.RunID))
 			require.NoError(t, err)
 			assert.Len(t, o.blobs.Keys(), 2, "not yet")

@@ -11,13 +11,14 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// A chat that is to be forgotten goes a minute after its run has ended, and no run of somebody else with it.
+// A chat that is to be forgotten is deleted a minute after its run has ended. No run of another user is deleted with
+// it.
 func TestAChatIsForgottenWhenItsRunHasEnded(t *testing.T) {
 	for name, c := range map[string]struct {
 		age, ended time.Duration // how long ago; 0: it has not ended
 		chat       lifecycle.Chat
 		wait       time.Duration // until the job looks again; 0: it is done
-		gone       bool          // whether the chat is deleted then
+		gone       bool          // whether the chat is then deleted
 	}{
 		"it runs":       {age: time.Minute, chat: lifecycle.Chat{ActiveRun: "r", LastRun: "r"}, wait: time.Minute},
 		"it runs on":    {age: 40 * time.Minute, chat: lifecycle.Chat{ActiveRun: "r"}, wait: 3 * time.Minute},

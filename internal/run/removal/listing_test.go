@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// former makes all that is stored as earlier versions stored it: without the listings by user.
+// former converts all stored items to the form of earlier versions: without the listings by user.
 func (o *office) former() {
 	var ops []table.Op
 	o.items.All(func(i *table.Item) {
@@ -42,14 +42,14 @@ func (o *office) former() {
 		ops = append(ops, table.Put(was, table.VersionIs(i.Version)))
 	})
 	for n, op := range ops {
-		if op.Kind == table.PutOp && op.Item.Version == 1 { // one that was written without a condition
+		if op.Kind == table.PutOp && op.Item.Version == 1 { // an item that was written without a condition
 			op.If = table.Always()
 		}
 		require.NoError(o, o.items.Commit(o.Context(), fmt.Sprint("former", n), op))
 	}
 }
 
-// listed is what the listings by user have of the chats of a user.
+// listed is the content of the listings by user for a user's chats.
 func (o *office) listed(organization, user string) (runs, chats, deliveries []string) {
 	scope := record.Of(organization)
 	for after, more := "", true; more; more = after != "" {
@@ -79,9 +79,9 @@ func (o *office) isListed(organization string) bool {
 	return e.Value.ListedByUser
 }
 
-// Runs, chats and deliveries of earlier versions are listed by user when their organization makes chats their user's
-// own, or by the daily job: the runs with those that others have sent, the chats and the deliveries. It is done again
-// after an hour, for rows that an earlier version has written meanwhile.
+// Runs, chats and deliveries of earlier versions are listed by user when their organization makes chats private, or by
+// the daily job. The listing of runs includes those that others have sent. It is done again after an hour, for rows
+// that an earlier version has written in between.
 func TestWhatEarlierVersionsStoredIsListedByUser(t *testing.T) {
 	for name, begin := range map[string]func(e *estate){
 		"chats become their user's own": func(e *estate) {
@@ -98,9 +98,9 @@ func TestWhatEarlierVersionsStoredIsListedByUser(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEstate(t)
-			lost := e.accept(&e.ours.a) // it is stored without a row while the job goes on
+			lost := e.accept(&e.ours.a) // it is stored without a row while the job continues
 			for _, m := range []*member{&e.ours.a, &e.ours.b} {
-				e.end(m.run) // the message that the other has parked in the chat is a run now
+				e.end(m.run) // the parked message of the other in the chat is a run now
 			}
 			guest := e.ours.b.parkedByOther
 			h := record.Delivery{DeliveryID: record.DeliveryID(guest, 1), RunID: guest,
@@ -149,7 +149,7 @@ func TestWhatEarlierVersionsStoredIsListedByUser(t *testing.T) {
 	}
 }
 
-// A large organization is listed in pieces, none of which lists a run twice.
+// A large organization is listed in pieces. No piece lists a run again.
 func TestALargeOrganizationIsListedInPieces(t *testing.T) {
 	o := newOffice(t)
 	put(o, catalog.Organization{ID: "o"})
@@ -175,7 +175,7 @@ func TestALargeOrganizationIsListedInPieces(t *testing.T) {
 	assert.False(t, o.is(job))
 }
 
-// A run that is deleted, or goes on, while it is being listed has a row exactly as long as it has a head.
+// A run that is deleted, or continues, while it is being listed has a row exactly as long as it has a head.
 func TestARunThatChangesMeanwhileIsListedByTheNextTry(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(s *record.Store, e record.RunEntity) error

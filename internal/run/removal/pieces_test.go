@@ -25,7 +25,7 @@ import (
 // The size of a piece of a job: ten pages of 50.
 const piece = 500
 
-// A removal of more than one piece continues where the last piece ended, also in its second pass; after that pass the
+// A removal of more than one piece continues where the last piece ended, also in its second pass. After that pass the
 // job ends.
 func TestLargeRemovalIsDoneInPieces(t *testing.T) {
 	o := newOffice(t)
@@ -48,7 +48,7 @@ func TestLargeRemovalIsDoneInPieces(t *testing.T) {
 	assert.False(t, o.is(job))
 }
 
-// A removal that waits for a worker goes on at the page of its run, not at its beginning.
+// A removal that waits for a worker continues at the page of its run, not at its beginning.
 func TestARemovalThatWaitsKeepsItsPlace(t *testing.T) {
 	o := newOffice(t)
 	put(o, catalog.Organization{ID: "o"})
@@ -74,7 +74,7 @@ func TestARemovalThatWaitsKeepsItsPlace(t *testing.T) {
 	assert.Equal(t, "no", o.are("run0000"))
 }
 
-// More than a page of each kind of resource of a user or organization is deleted. API keys go first.
+// More than a page of each kind of resource of a user or organization is deleted. API keys are deleted first.
 func TestMoreThanAPageOfEachKindIsDeleted(t *testing.T) {
 	const many = 51
 	for kind, subject := range map[record.JobKind]string{record.RemoveUser: "u", record.RemoveOrganization: "o"} {
@@ -112,7 +112,7 @@ func TestMoreThanAPageOfEachKindIsDeleted(t *testing.T) {
 	}
 }
 
-// API keys are deleted by the first piece, before anything else.
+// The first piece deletes API keys, before all other data.
 func TestCredentialsAreDeletedFirst(t *testing.T) {
 	for kind, subject := range map[record.JobKind]string{record.RemoveUser: "u", record.RemoveOrganization: "o"} {
 		o := newOffice(t)
@@ -122,8 +122,8 @@ func TestCredentialsAreDeletedFirst(t *testing.T) {
 	}
 }
 
-// Runs beyond the retention are deleted daily: active ones and those that ended lately stay, and do not keep later ones
-// from being deleted. The next day begins with the oldest again, wherever this one has ended.
+// Runs beyond the retention are deleted daily. Active ones and those that ended lately stay, and do not prevent the
+// deletion of later ones. The next day begins with the oldest again, wherever this one has ended.
 func TestRetentionDeletesRunsThatAreTooOld(t *testing.T) {
 	for _, young := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -156,8 +156,8 @@ func TestRetentionDeletesRunsThatAreTooOld(t *testing.T) {
 
 const daily = 24 * time.Hour
 
-// Deliveries whose last attempt is older than the retention are deleted daily, with large bodies, also where runs are
-// kept. Those that are to be sent stay, and do not keep later ones from being deleted.
+// Deliveries whose last attempt is older than the retention are deleted daily, with large bodies, also if runs are
+// kept. Pending ones stay, and do not prevent the deletion of later ones.
 func TestRetentionDeletesDeliveriesThatAreTooOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -218,7 +218,7 @@ func TestRetentionDeletesDeliveriesThatAreTooOld(t *testing.T) {
 	})
 }
 
-// A client that asks for a redelivery while old deliveries are deleted gets it.
+// A client that requests a redelivery while old deliveries are deleted gets it.
 func TestARedeliveryIsFasterThanTheRetention(t *testing.T) {
 	o := newOffice(t)
 	put(o, catalog.Organization{ID: "o"})
@@ -246,7 +246,7 @@ func TestARedeliveryIsFasterThanTheRetention(t *testing.T) {
 	}
 }
 
-// A duplicate wake-up message does not do a daily job twice; a sweep's is valid for the next hour.
+// A duplicate wakeup does not do a daily job twice; that of a sweep is valid for the next hour.
 func TestRetentionRunsOnceADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -270,8 +270,8 @@ func (w work) Daily(_ context.Context, organization string) (bool, error) { retu
 
 func (work) Erase(context.Context, string, string) (string, error) { return "", nil }
 
-// The daily work follows the retention: as often as there is more of it, once a day when there is not, and again after
-// an error.
+// The daily work follows the retention: again immediately while there is more, else once a day, and again after an
+// error.
 func TestDailyWorkFollowsTheRetention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -300,7 +300,7 @@ func TestDailyWorkFollowsTheRetention(t *testing.T) {
 	})
 }
 
-// The job of an organization without a retention is due again the next day; that of a deleted one ends.
+// The job of an organization without a retention is due again the next day. That of a deleted organization ends.
 func TestRetentionJobEndsWithItsOrganization(t *testing.T) {
 	for name, c := range map[string]struct {
 		organization catalog.Organization
@@ -326,8 +326,8 @@ func TestRetentionJobEndsWithItsOrganization(t *testing.T) {
 	}
 }
 
-// The second deletion of a body waits until no worker can write it any more, but not for a sweep that is a little
-// early.
+// The second deletion of a body waits until no worker can write it any more. It does not wait longer for a sweep that
+// is a little early.
 func TestBodyIsDeletedAgainAfterLateWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -361,7 +361,7 @@ func TestJobOfUnknownKindIsLeftAlone(t *testing.T) {
 	assert.Equal(t, before, o.job(job))
 }
 
-// A file is deleted when no run holds it, and a day after it was announced.
+// A file is deleted when no run refers to it, and a day after it was announced.
 func TestFileIsDeletedUnlessHeldOrNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
@@ -384,7 +384,8 @@ func TestFileIsDeletedUnlessHeldOrNew(t *testing.T) {
 	})
 }
 
-// After a conflict the piece is done again later with what is stored then; what was deleted meanwhile needs nothing.
+// After a conflict the piece is done again later with the data stored then. Data that was deleted in between needs no
+// work.
 func TestConflictRetriesThePiece(t *testing.T) {
 	for at, done := 0, false; !done; at++ {
 		require.Less(t, at, 100)
@@ -451,7 +452,7 @@ func (o *office) handle(job string) time.Duration {
 	return again
 }
 
-// is says whether the job exists.
+// is reports whether the job exists.
 func (o *office) is(job string) bool {
 	_, found, err := o.store.Job(o.Context(), job)
 	require.NoError(o, err)
@@ -471,14 +472,14 @@ func put[T record.Resourceful](o *office, v T) {
 	require.NoError(o, err)
 }
 
-// count returns how many of a kind there are.
+// count returns the number of resources of a kind.
 func count[T record.Resourceful](o *office) int {
 	page, err := record.Resources[T](o.Context(), o.store, record.Of("o"), "", 1000)
 	require.NoError(o, err)
 	return len(page.Rows)
 }
 
-// old stores a run of that age that has ended then or, with the zero time, is active.
+// old stores a run of this age that has ended at finished or, with the zero time, is active.
 func (o *office) old(id string, created, finished time.Time) {
 	spec := lifecycle.RunSpec{RunID: id, Organization: "o", User: "u", Agent: "a", Chat: "c", LimitMS: 1000}
 	r := record.Run{Run: lifecycle.Accept(spec, lifecycle.ChatPosition{Turn: 1}, created, created),
@@ -491,7 +492,7 @@ func (o *office) old(id string, created, finished time.Time) {
 	require.NoError(o, tx.Commit(o.Context()))
 }
 
-// are says for each run whether it exists.
+// are reports for each run whether it exists.
 func (o *office) are(runs ...string) string {
 	there := make([]string, 0, len(runs))
 	for _, id := range runs {

@@ -24,9 +24,8 @@ type noQueue struct{}
 
 func (noQueue) Send(context.Context, queue.Message) error { return nil }
 
-// A sweep reads a due job, sends a wake-up message and moves the due time on. When the remover wrote in between, the
-// sweep's write is refused, and without another call nothing would happen for as long as the sweep relies on its
-// message.
+// A sweep reads a due job, sends a wakeup and moves the due time forward. If the remover wrote in between, the sweep's
+// write is refused. Without another call nothing would happen for as long as the sweep relies on its wakeup.
 func TestConflictWithSweepIsRetriedSoon(t *testing.T) {
 	machine, log := host.System(), slog.New(slog.DiscardHandler)
 	items := &faulttable.Table{Inner: memtable.New(machine.Now)}

@@ -99,7 +99,7 @@ func (b *broadcaster) run(ctx context.Context) {
 				continue
 			}
 			polled = append(polled, t)
-			if t.known().status == lifecycle.Running { // else there can be no next frame
+			if t.known().status == lifecycle.Running { // else there is no next frame
 				running = append(running, t)
 			}
 		}

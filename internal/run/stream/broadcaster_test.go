@@ -27,18 +27,18 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// metered is a table that counts the calls that its reads would be of DynamoDB: one for a hundred keys.
+// metered is a table that counts the calls of DynamoDB that its reads would need: one for a hundred keys.
 type metered struct {
 	table.Table
 	host  host.Host
 	calls *atomic.Int64
 	takes *atomic.Int64 // nanoseconds that a call takes
-	dies  *atomic.Value // a text: what a read of several keys, as of a poll, panics with
+	dies  *atomic.Value // a text: the panic of a read of several keys, as of a poll
 }
 
-// call is n calls, one after the other; they end with ctx. The host's Sleep sets no timer where a call takes no time:
-// two goroutines of one bubble that look at channels of timers that are due already crash the race detector (Go 1.26:
-// runtime.(*timer).maybeRunChan gives both the bubble's one race context).
+// call is n calls, one after the other; they end with ctx. The host's Sleep sets no timer if a call takes no time.
+// Otherwise two goroutines of one bubble that read channels of timers which are already due crash the race detector.
+// (Go 1.26: runtime.(*timer).maybeRunChan gives both the bubble's one race context.)
 func (m metered) call(ctx context.Context, n int) error {
 	m.calls.Add(int64(n))
 	if m.host.Sleep(ctx, time.Duration(int64(n)*m.takes.Load())) != nil {
@@ -76,12 +76,12 @@ type crowd struct {
 	writers  []*stream.Writer
 	calls    atomic.Int64 // of the readers' process
 	takes    atomic.Int64 // nanoseconds that each of those takes
-	dies     atomic.Value // what its polls panic with
+	dies     atomic.Value // the panic of its polls
 	received []atomic.Int64
 	stop     func()
 
 	mu   sync.Mutex
-	said []string // what each reader was told
+	said []string // what each reader received
 	log  bytes.Buffer
 }
 
@@ -91,7 +91,7 @@ func (c *crowd) text(i int) string {
 	return c.said[i]
 }
 
-// settle waits for two ticks, in which what was said is stored and read: what happens in one instant has no order.
+// settle waits for two ticks, in which output is stored and read. Events at the same instant have no order.
 func settle() {
 	time.Sleep(600 * time.Millisecond)
 	synctest.Wait()
@@ -146,12 +146,12 @@ func newCrowd(t *testing.T, n int) *crowd {
 				t.Error(err)
 			}
 		})
-		time.Sleep(7 * time.Millisecond) // they do not begin in one instant
+		time.Sleep(7 * time.Millisecond) // they do not begin at the same instant
 	}
 	return c
 }
 
-// change stores a run anew, as the renewal of its lease does.
+// change stores a run again, as the renewal of its lease does.
 func (c *crowd) change(i int) {
 	c.Helper()
 	tx := c.store.Begin(c.host.NewID())
@@ -159,7 +159,7 @@ func (c *crowd) change(i int) {
 	require.NoError(c, tx.Commit(c.Context()))
 }
 
-// within is how many calls the readers' process makes of the tables while f runs.
+// within is the number of calls of the tables that the readers' process makes while f runs.
 func (c *crowd) within(f func()) int64 {
 	synctest.Wait()
 	before := c.calls.Load()
@@ -168,7 +168,7 @@ func (c *crowd) within(f func()) int64 {
 	return c.calls.Load() - before
 }
 
-// While calls take long, there are no more of them: each would take longer still.
+// While calls take long, there are no more of them: each would take even longer.
 func TestSlowCallsMakeNoMoreCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const streams = 100
@@ -198,7 +198,7 @@ func TestSlowCallsMakeNoMoreCalls(t *testing.T) {
 	})
 }
 
-// Two frames that were stored between two ticks are all there are: nothing looks for more.
+// If two frames were stored between two ticks, there are no others: no call reads more.
 func TestTwoFramesOfATickAreReadInOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1)
@@ -220,7 +220,7 @@ func TestTwoFramesOfATickAreReadInOneCall(t *testing.T) {
 	})
 }
 
-// A step that stands behind a word is read in the same tick as the step before it: they were stored together.
+// A step after a word is read in the same tick as the step before the word: they were stored together.
 func TestStepsAroundAWordAreReadInOneTick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1)
@@ -232,7 +232,7 @@ func TestStepsAroundAWordAreReadInOneTick(t *testing.T) {
 		}
 		settle()
 		before := c.received[0].Load()
-		w.Append(c.Context(), "and ") // stored at once
+		w.Append(c.Context(), "and ") // stored immediately
 		time.Sleep(10 * time.Millisecond)
 		w.Step(c.Context(), events.StepEvent{Index: 1, Kind: "tool", Name: "a", State: "finished"})
 		w.Append(c.Context(), "now ")
@@ -243,7 +243,7 @@ func TestStepsAroundAWordAreReadInOneTick(t *testing.T) {
 	})
 }
 
-// Of a run that writes much more than frames are read ahead, the whole text arrives.
+// If a run writes much more than the frames that are read ahead, the whole text still arrives.
 func TestABurstOfASpeakingStreamArrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1)
@@ -259,17 +259,18 @@ func TestABurstOfASpeakingStreamArrives(t *testing.T) {
 		}
 		settle()
 		require.Equal(t, said.String(), c.text(0))
-		for n := range 80 { // each a frame of its own, within less than a tick
+		for n := range 80 { // each a separate frame, within less than a tick
 			say(fmt.Sprint(n, strings.Repeat("x", 1<<10)))
 			time.Sleep(2 * time.Millisecond)
 		}
-		settle() // by six frames in each of its ticks it would take thirteen ticks
+		settle() // with six frames in each of its ticks it would take thirteen ticks
 		assert.Len(t, c.text(0), said.Len())
 		assert.Equal(t, said.String(), c.text(0))
 	})
 }
 
-// A frame at which a poll panics ends the stream of a reader of its run, as a read of its own would, and no other's.
+// A frame that makes a poll panic ends the stream of a reader of its run, as the reader's own read would, and no other
+// stream.
 func TestPanickingPollEndsNoOtherStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 2)
@@ -305,7 +306,7 @@ func TestPanickingPollEndsNoOtherStream(t *testing.T) {
 	})
 }
 
-// A panic that comes with each tick is one line of the log, and readers read without polls meanwhile.
+// A panic at each tick is logged once. Readers read without polls in that time.
 func TestPollsThatPanicAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 2)
@@ -336,7 +337,7 @@ func TestPollsThatPanicAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// While the topic reads its run, no poll changes what is known of it: both would write behind the same text.
+// While the topic reads its run, no poll changes the known state: both would write after the same text.
 func TestNoPollReadsWhatATopicReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, slow)
@@ -366,7 +367,7 @@ func TestNoPollReadsWhatATopicReads(t *testing.T) {
 		for range 8 {
 			say("word ")
 		}
-		b.stores.trouble.Store(3)    // frames can be had one by one, and not in pages
+		b.stores.trouble.Store(3)    // frames can be read one by one, but not in pages
 		b.save(func(*record.Run) {}) // so that a reader reads
 		time.Sleep(300 * time.Millisecond)
 		listen()
@@ -392,7 +393,7 @@ func TestNoPollReadsWhatATopicReads(t *testing.T) {
 	})
 }
 
-// A thousand runs that are running and of which nothing was new for ten seconds are looked at a hundred in a call.
+// A thousand running runs without a change for ten seconds are polled a hundred in a call.
 func TestThousandQuietStreamsMakeFewCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const streams = 1000
@@ -422,7 +423,7 @@ func TestThousandQuietStreamsMakeFewCalls(t *testing.T) {
 	})
 }
 
-// What a thousand runs say all the time is read a hundred frames in a call, and each reader gets each word once.
+// The constant output of a thousand runs is read a hundred frames in a call. Each reader gets each word once.
 func TestThousandSpeakingStreamsMakeFewCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const streams, words = 1000, 10
@@ -449,8 +450,8 @@ func TestThousandSpeakingStreamsMakeFewCalls(t *testing.T) {
 	})
 }
 
-// A reader finds the next frame by its number, so there are no gaps after a failure, whether or not the frames were
-// stored then. Later output joins meanwhile.
+// A reader finds the next frame by its number. So there are no gaps after a failure, whether or not the frames were
+// stored then. Later output is added in between.
 func TestFramesHaveNoGapsAfterFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, slow)
@@ -481,8 +482,8 @@ func TestFramesHaveNoGapsAfterFailures(t *testing.T) {
 	})
 }
 
-// Streams of a run whose worker answers no question are read by themselves, until the first frame is known: what was
-// stored before may have expired, and then nobody knows the number of the next frame.
+// Streams of a run whose worker acknowledges nothing read for themselves until the first frame is known. Earlier frames
+// may have expired, and then the number of the next frame is unknown.
 func TestFirstFrameIsFoundWhateverItsNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, slow)
@@ -492,7 +493,7 @@ func TestFirstFrameIsFoundWhateverItsNumber(t *testing.T) {
 			w.Append(ctx, "x")
 			time.Sleep(time.Second)
 		}
-		time.Sleep(6 * time.Minute) // nobody watches, and the frames expire
+		time.Sleep(6 * time.Minute) // there is no reader, and the frames expire
 		out := b.follow(ctx)
 		text := *next(t, out, stream.Init).Text
 		w.Append(ctx, "!")

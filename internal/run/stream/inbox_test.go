@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// pauses has the run wait for a human, or go on.
+// pauses makes the run wait for a person, or continue.
 func (b *bench) pauses(before, after string) {
 	b.Helper()
 	of := func(row string) lifecycle.Run {
@@ -26,8 +26,8 @@ func (b *bench) pauses(before, after string) {
 	b.hub.Notifier().Notify(record.InboxOf("o"))
 }
 
-// Who waits for an inbox is told of its next change, also of one that came before the wait, but not more often than
-// once a second; without one the wait ends in its time, and costs little until then.
+// A client that waits for an inbox gets its next change, also one that came before the wait, but at most once a second.
+// Without a change the wait ends at its time, and costs little.
 func TestAnInboxIsWaitedFor(t *testing.T) {
 	both(t, func(b *bench) {
 		paused := lifecycle.PausedSlot(time.Now(), b.entry.Value.ID())
@@ -65,7 +65,7 @@ func TestAnInboxIsWaitedFor(t *testing.T) {
 	})
 }
 
-// However many wait for an inbox, and however often it changes, it is read once a second, and each of them is told.
+// With any number of waiting clients and changes, an inbox is read once a second, and each client gets the change.
 func TestThoseWhoWaitForAnInboxShareItsReadings(t *testing.T) {
 	both(t, func(b *bench) {
 		paused, began := lifecycle.PausedSlot(time.Now(), b.entry.Value.ID()), time.Now()
@@ -85,7 +85,7 @@ func TestThoseWhoWaitForAnInboxShareItsReadings(t *testing.T) {
 		assert.Empty(b, ends)
 		b.pauses("0", paused)
 		for range 20 {
-			time.Sleep(90 * time.Millisecond) // never at the moment of a reading, which would see it or not
+			time.Sleep(90 * time.Millisecond) // never at the moment of a read, which could see it or not
 			b.pauses(paused, "0")
 			b.pauses("0", paused)
 		}
@@ -98,7 +98,7 @@ func TestThoseWhoWaitForAnInboxShareItsReadings(t *testing.T) {
 	})
 }
 
-// mark is the inbox's of now.
+// mark is the current mark of the inbox.
 func (b *bench) mark() string {
 	b.Helper()
 	_, mark, err := b.store.PausedRuns(b.Context(), "o")

@@ -11,7 +11,7 @@ import (
 	"agentplatform/events"
 )
 
-// spoken is what a writer may store, row by row, and the final text.
+// spoken returns possible frames of a writer, row by row, and the final text.
 func spoken(r *rand.Rand) (frames []events.Frame, text string) {
 	var seq int64
 	add := func(f events.Frame) {

@@ -193,8 +193,8 @@ func TestCostOfReconnectingDoesNotGrowWithTheDeltas(t *testing.T) {
 			assert.Equal(t, said, *next(t, out, stream.Init).Text)
 			w.Append(ctx, "!")
 			assert.Equal(t, "!", *next(t, out, stream.Delta).Text)
-			// Frames of 1 KiB, however many deltas there were, and a few that say what was asked. How many deltas share
-			// a frame depends on the scheduler, so one count cannot be held against the other.
+			// Frames of 1 KiB, with any number of deltas, and a few that acknowledge. The number of deltas in a frame
+			// depends on the scheduler, so the two counts cannot be compared.
 			assert.LessOrEqual(t, b.stores.rows.Load()-before, int64(length/1024+4), "rows of frames that are read")
 			leave()
 			for range out {
@@ -236,7 +236,7 @@ func TestConcurrentReadersShareOneSnapshot(t *testing.T) {
 	})
 }
 
-// BenchmarkReconnect measures the cost of reconnecting to a text of 100 KB that was streamed in so many deltas.
+// BenchmarkReconnect measures the cost of reconnecting to a text of 100 KB that was streamed in n deltas.
 func BenchmarkReconnect(b *testing.B) {
 	for _, n := range []int{10, 1000, 100_000} {
 		b.Run(fmt.Sprint("pieces=", n), func(b *testing.B) {

@@ -70,7 +70,7 @@ func (r *reads) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, erro
 	return r.Table.Get(ctx, keys...)
 }
 
-// stores is the hub's table: it counts the writes, and fails or hangs if configured.
+// stores is the hub's table. It counts the writes, and fails or hangs if configured.
 type stores struct {
 	table.Table
 	commits atomic.Int64
@@ -142,8 +142,8 @@ func (b *bench) save(change func(*record.Run)) {
 	b.hub.Notifier().Notify(b.entry.Value.ID())
 }
 
-// silence is after how many heartbeats on end a stream has nothing to say any more. In virtual time a test that waits
-// for more would go on for ever.
+// silence is the number of consecutive heartbeats after which a stream has ended for a test. In virtual time a test
+// that waits for more would never end.
 const silence = 5000
 
 func (b *bench) follow(ctx context.Context) <-chan stream.Event {
@@ -182,7 +182,7 @@ func (b *bench) watched(attempt int, text string) *stream.Writer {
 	return b.hub.Writer(b.entry.Value.ID(), attempt, text, true)
 }
 
-// next returns the next event that is no heartbeat.
+// next returns the next event except heartbeats.
 func next(t *testing.T, c <-chan stream.Event, name string) stream.Event {
 	t.Helper()
 	for e := range c {
@@ -239,7 +239,7 @@ func TestDeltasArriveInOrderWhileWatched(t *testing.T) {
 	})
 }
 
-// A client that reads more slowly than the run speaks is always behind. Its stream ends with its context nevertheless.
+// A client that reads more slowly than the run writes is always behind. Its stream still ends with its context.
 func TestASlowStreamEndsWithItsContext(t *testing.T) {
 	both(t, func(b *bench) {
 		const slow = 600 * time.Millisecond
@@ -532,7 +532,7 @@ func TestHangingTableHoldsUpNoStream(t *testing.T) {
 	})
 }
 
-// Who waits for a run, or for an inbox, does nothing meanwhile that would be an answer's own time.
+// A wait for a run, or for an inbox, does not count as an answer's own time.
 func TestWaitsAreCountedAsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, slow)
@@ -548,8 +548,8 @@ func TestWaitsAreCountedAsWaits(t *testing.T) {
 	})
 }
 
-// Who waits for the end of a run is not woken by what else happens to it: it is read when the wait begins and when the
-// end is announced.
+// A client that waits for the end of a run is not woken by other changes. It reads the run when the wait begins and
+// when the end is announced.
 func TestWhoWaitsForTheEndReadsItThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, func(host.Host) stream.Notifier { return stream.NewLocalNotifier() })
@@ -573,8 +573,8 @@ func TestWhoWaitsForTheEndReadsItThen(t *testing.T) {
 	})
 }
 
-// Who waits for the end of a run is handed it, and reads nothing then, unless what is handed over is older than what it
-// has seen, or another's, or not enough.
+// A client that waits for the end of a run gets the run with the notification. It reads the run only if that one is
+// older than its known version, of another organization, or not enough.
 func TestWhoWaitsForTheEndIsHandedIt(t *testing.T) {
 	ends := func(r *record.Run) { r.Status = lifecycle.AwaitingInput }
 	for name, c := range map[string]struct {
@@ -632,7 +632,7 @@ func TestWhoWaitsForTheEndIsHandedIt(t *testing.T) {
 	}
 }
 
-// Who has not seen the run reads it first: what is handed over while it subscribes may be older than what is stored.
+// A client without a known version reads the run first: a run that arrives while it subscribes may be older.
 func TestWhoHasSeenNothingIsHandedNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &handsAtOnce{LocalNotifier: stream.NewLocalNotifier()}
@@ -647,7 +647,7 @@ func TestWhoHasSeenNothingIsHandedNothing(t *testing.T) {
 	})
 }
 
-// handsAtOnce hands every subscription the older run before it is used.
+// handsAtOnce passes the older run to every subscription before it is used.
 type handsAtOnce struct {
 	*stream.LocalNotifier
 	older record.RunEntity
@@ -659,7 +659,7 @@ func (n *handsAtOnce) OnNotify(f func(*record.RunEntity), what ...string) func()
 	return stop
 }
 
-// A wait that may go on no longer ends as if its time were over.
+// A wait that may not continue ends as if its time were over.
 func TestAWaitEndsWhereThereIsNoRoom(t *testing.T) {
 	for _, longest := range []time.Duration{time.Hour, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -675,8 +675,8 @@ func TestAWaitEndsWhereThereIsNoRoom(t *testing.T) {
 	}
 }
 
-// Who waits for a run by polling looks whether it has changed, and reads it only then, and at the end: what is returned
-// is what there is, even where looks lag.
+// A client that polls for a run checks whether it has changed. It reads the run only then, and at the end. The result
+// is the stored run, also if the checks lag.
 func TestAWaitLooksBeforeItReads(t *testing.T) {
 	for _, c := range []struct {
 		seen, lags, ends bool
@@ -713,7 +713,7 @@ func TestAWaitLooksBeforeItReads(t *testing.T) {
 	}
 }
 
-// Readers that come and go while a run speaks each get its text without a gap, and nothing of them is left.
+// Readers that come and go while a run writes each get its text without a gap. Nothing is left of them.
 func TestReadersThatComeAndGoMissNothing(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())

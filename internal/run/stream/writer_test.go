@@ -155,7 +155,7 @@ func TestLongTextIsSplitIntoFramesOfWholeCharacters(t *testing.T) {
 }
 
 // A model streams text, replaces the text since its last step, and calls tools, over a table that fails and hangs. In
-// the end a reader has the whole text, and has never been sent a step before the text that precedes it.
+// the end a reader has the whole text. It never gets a step before the text that precedes the step.
 func TestReadersSeeTheWholeTextDespiteFailuresAndReplacements(t *testing.T) {
 	for seed := range uint64(100) {
 		both(t, func(b *bench) {
@@ -291,12 +291,12 @@ func TestFinishedStepIsNotShownAsStartedLater(t *testing.T) {
 	})
 }
 
-// glancing is a table of which a glance is another call than a read, as DynamoDB is. It counts both.
+// glancing is a table in which a check of a row is a different call from a read, as in DynamoDB. It counts both.
 type glancing struct {
 	table.Table
 
 	reads, glances atomic.Int64
-	lags           atomic.Bool // glances see what they saw first
+	lags           atomic.Bool // checks return the first result again
 
 	mu    sync.Mutex
 	first []table.Mark
@@ -321,7 +321,7 @@ func (g *glancing) Glance(ctx context.Context, keys ...table.Key) ([]table.Mark,
 	return seen, err
 }
 
-// Most runs never have a reader: whether one has come is asked in the cheaper way, and what it asks for only then.
+// Most runs never have a reader. The writer uses the cheaper check for the first one, and reads the row only then.
 func TestAWriterWithoutReadersOnlyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := host.System()

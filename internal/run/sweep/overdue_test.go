@@ -15,14 +15,14 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// quiet is a notifier that nobody listens to.
+// quiet is a notifier without listeners.
 type quiet struct{}
 
 func (quiet) Notify(string) {}
 
 func (quiet) NotifyEnd(record.RunEntity) {}
 
-// accepted stores a queued run with its chat and slots; edit may change the run before.
+// accepted stores a queued run with its chat and slots. edit may change the run before that.
 func (s *stage) accepted(organization string, edit func(*lifecycle.Run)) (id string) {
 	s.Helper()
 	id = s.host.NewID()
@@ -40,7 +40,7 @@ func (s *stage) accepted(organization string, edit func(*lifecycle.Run)) (id str
 	return id
 }
 
-// atWork makes a run one at work whose lease ends after some time.
+// atWork makes a run running, with a lease that ends after some time.
 func (s *stage) atWork(lease time.Duration) func(*lifecycle.Run) {
 	return func(r *lifecycle.Run) {
 		r.Status, r.Lease = lifecycle.Running, lifecycle.Lease{Holder: "w", Until: s.host.Now().Add(lease)}
@@ -48,12 +48,11 @@ func (s *stage) atWork(lease time.Duration) func(*lifecycle.Run) {
 	}
 }
 
-// The start deadline of a run does not run while workers are at work on other runs of its organization, for a day at
-// most.
+// The start deadline of a run stops while workers execute other runs of its organization, for a day at most.
 func TestAStartDeadlineDoesNotRunWhileRunsOfTheOrganizationAreAtWork(t *testing.T) {
 	asItIs := func(*lifecycle.Run) {}
 	for name, c := range map[string]struct {
-		other  string // the organization of the run at work
+		other  string // the organization of the running run
 		lease  time.Duration
 		edit   func(*lifecycle.Run)
 		status lifecycle.Status
@@ -102,7 +101,7 @@ func (q *queried) Query(ctx context.Context, r table.Range) ([]*table.Item, erro
 	return q.Table.Query(ctx, r)
 }
 
-// However many runs of an organization are overdue, a sweep reads its slots once.
+// With any number of overdue runs of an organization, a sweep reads its slots once.
 func TestASweepLooksOnceWhetherAnOrganizationIsAtWork(t *testing.T) {
 	s := newStage(t)
 	s.sweeper.Executor.Notifier, s.sweeper.Executor.StartDeadline = quiet{}, 10*time.Minute

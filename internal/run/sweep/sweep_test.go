@@ -45,7 +45,7 @@ func (b *bad) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error)
 	return b.Table.Get(ctx, keys...)
 }
 
-// nudges records the ids of the nudges sent, in their order, and how many were sent together.
+// nudges records the ids of the wakeups, in their order, and the number that were sent together.
 type nudges struct {
 	mu    sync.Mutex
 	sent  []string
@@ -72,15 +72,15 @@ func (n *nudges) SendAll(_ context.Context, ms []queue.Message) []error {
 	return errs
 }
 
-// looked is a table that records the looks at the due index, by shard.
+// looked is a table that records the listings of the due index, by shard.
 type looked struct {
 	table.Table
 
 	mu    sync.Mutex
 	looks []int
-	// before is called with a shard and how often it has been looked at, before each look. It may be nil.
+	// before is called before each listing, with the shard and the number of its listings so far. It may be nil.
 	before func(shard, looks int)
-	// during is called in each look, in many at once. It may be nil.
+	// during is called in each listing, in parallel. It may be nil.
 	during func(shard int)
 }
 
@@ -133,7 +133,7 @@ func newStage(t *testing.T) *stage {
 // shardOf is the shard of a run.
 func shardOf(run string) int { return record.RunKey(run).Shard() }
 
-// run stores a queued run that has been due for so long, and returns its id.
+// run stores a queued run that has been due for this time, and returns its id.
 func (s *stage) run(due time.Duration) string {
 	s.Helper()
 	var r record.Run
@@ -145,8 +145,7 @@ func (s *stage) run(due time.Duration) string {
 	return r.RunID
 }
 
-// rows stores n rows in a shard that have been due for two minutes. They are of a kind of which nothing is known, so
-// that they stay due.
+// rows stores n rows in a shard that have been due for two minutes. They have an unknown kind, so that they stay due.
 func (s *stage) rows(shard, n int) {
 	s.Helper()
 	var ops []table.Op
@@ -165,8 +164,8 @@ func (s *stage) rows(shard, n int) {
 	}
 }
 
-// A hundred thousand rows that are due in one shard delay nothing of another by more than a round, and nothing of
-// another kind in their own shard: a look at any shard comes only when each has been looked at as often.
+// A hundred thousand due rows in one shard delay no other shard by more than a round, and no other kind in their own
+// shard. A shard is listed again only when all shards have been listed as often.
 func TestBacklogOfOneShardDelaysNoOther(t *testing.T) {
 	s := newStage(t)
 	elsewhere := s.run(time.Minute)
@@ -196,7 +195,7 @@ func TestBacklogOfOneShardDelaysNoOther(t *testing.T) {
 	assert.Positive(t, s.left["thing"])
 }
 
-// The shards are looked at side by side: no look ends here before all have begun.
+// The shards are listed in parallel: no listing ends here before all have begun.
 func TestShardsAreLookedAtTogether(t *testing.T) {
 	s := newStage(t)
 	run := s.run(time.Minute)
@@ -218,7 +217,7 @@ func TestShardsAreLookedAtTogether(t *testing.T) {
 	assert.Equal(t, []string{run}, s.queue.sent)
 }
 
-// In a shard, a kind of which little is due takes turns with one of which much is.
+// In a shard, a kind with few due items takes turns with a kind with many.
 func TestBacklogOfOneKindDelaysNoOther(t *testing.T) {
 	s := newStage(t)
 	run := s.run(time.Minute)
@@ -240,7 +239,7 @@ func TestSweepComesToEverythingWithFewSends(t *testing.T) {
 	for range 2000 {
 		want[s.run(time.Minute)] = true
 	}
-	s.rows(3, 1500) // they stay due, and hide nothing that is due behind them
+	s.rows(3, 1500) // they stay due, and hide no due item after them
 	require.NoError(t, s.sweeper.Sweep(t.Context()))
 	for _, id := range s.queue.sent {
 		assert.True(t, want[id], "it is sent once")
@@ -257,7 +256,7 @@ func TestSweepComesToEverythingWithFewSends(t *testing.T) {
 	assert.Empty(t, s.queue.sent, "what was told of is left alone for a while")
 }
 
-// A sweep ends before its deadline, and says what it has left; that stays due.
+// A sweep ends before its deadline, and reports the items that it has left. These stay due.
 func TestSweepEndsBeforeItsTime(t *testing.T) {
 	s := newStage(t)
 	run := s.run(time.Minute)
@@ -275,7 +274,7 @@ func TestSweepEndsBeforeItsTime(t *testing.T) {
 	s.sweeper.Host = moved
 	s.looks.before = func(shard, _ int) {
 		if shard == shardOf(run) {
-			moved.by.Store(int64(time.Hour)) // the time is over while it looks
+			moved.by.Store(int64(time.Hour)) // the time is over during the listing
 		}
 	}
 	require.NoError(t, s.sweeper.Sweep(ctx))
@@ -296,7 +295,7 @@ type later struct {
 
 func (l *later) Now() time.Time { return l.Host.Now().Add(time.Duration(l.by.Load())) }
 
-// A run of which nobody could be told is due again soon.
+// A run whose wakeup could not be sent is due again soon.
 func TestUnsentNudgesAreSentSoon(t *testing.T) {
 	s := newStage(t)
 	s.queue.fails = true

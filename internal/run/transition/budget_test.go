@@ -15,8 +15,8 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// counted requires that the run's budgets have counted so many tokens, and that only a running run has counters of its
-// own.
+// counted requires that the run's budgets have counted this many tokens, and that only a running run has its own
+// counters.
 func (w *world) counted(run string, tokens int64, at string) {
 	w.t.Helper()
 	r := w.run(run)
@@ -36,7 +36,7 @@ func (w *world) counted(run string, tokens int64, at string) {
 	assert.False(w.t, r.Status != lifecycle.Running && open > 0, "%s: %s", at, r.Status)
 }
 
-// fiveBudgets accepts a run of five token budgets.
+// fiveBudgets accepts a run with five token budgets.
 func (w *world) fiveBudgets() string {
 	t := w.ticket("u")
 	t.Budgets = nil
@@ -51,7 +51,7 @@ func using(attempt int, in, out int64) lifecycle.Work {
 	return lifecycle.Work{Attempt: attempt, Usage: lifecycle.Usage{InputTokens: in, OutputTokens: out}}
 }
 
-// Tokens count in each budget with the commit that notes them in the run, and stay counted once through a pause, a
+// Tokens count in each budget with the commit that records them in the run. They stay counted once through a pause, a
 // lost attempt, a release and the end.
 func TestTokensCountWithTheCommitThatUsesThem(t *testing.T) {
 	w := newWorld(t)
@@ -89,7 +89,7 @@ func TestTokensCountWithTheCommitThatUsesThem(t *testing.T) {
 }
 
 // A run that an earlier version has begun has counted nothing. Its tokens count once: when this version claims it, or
-// at its end. While a worker of the earlier version may hold it, this version leaves the counting to that.
+// at its end. While a worker of the earlier version may hold it, that version counts.
 func TestARunOfAnEarlierVersionCountsOnce(t *testing.T) {
 	begun := lifecycle.Usage{InputTokens: 30, OutputTokens: 10}
 	last := func(w *world, run string) {
@@ -154,7 +154,7 @@ func TestARunOfAnEarlierVersionCountsOnce(t *testing.T) {
 	}
 }
 
-// erase deletes what was counted under a name.
+// erase deletes the counts under a name.
 func (w *world) erase(name string) {
 	var ops []table.Op
 	w.items.Inner.(*memtable.Table).All(func(i *table.Item) {

@@ -21,8 +21,8 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// What a transition has made due is sent after its commit, once, also when the caller's context has ended; a queue or
-// timer that fails undoes nothing, because the due index has it, too.
+// The messages of a transition are sent once after its commit, also when the caller's context has ended. A queue or
+// timer that fails undoes nothing, because the due index has them, too.
 func TestMessagesFollowTheCommit(t *testing.T) {
 	says := map[string][]string{
 		"a new run":                        {"run RUN for o", "ring RUN"},
@@ -98,7 +98,7 @@ func (w *world) status(run string) lifecycle.Status {
 	return e.Value.Status
 }
 
-// What is stored beside a run's head is read as written.
+// Data that is stored next to a run's head is read as written.
 func TestStoredBesideTheRunIsReadAsWritten(t *testing.T) {
 	for _, size := range []int{1, 1000, 10_000} {
 		w := newWorld(t)
@@ -169,8 +169,8 @@ func TestStoredBesideTheRunIsReadAsWritten(t *testing.T) {
 	}
 }
 
-// A run that is not completed has no result, though its worker may have brought one; one that was cancelled before it
-// paused has no interrupts.
+// A run that is not completed has no result, even if its worker sent one. A run that was cancelled before it paused has
+// no interrupts.
 func TestCancelledRunHasNoResultOrInterrupts(t *testing.T) {
 	for name, change := range map[string]func(w *world) transition.Change{
 		"a result": func(*world) transition.Change {
@@ -194,8 +194,8 @@ func TestCancelledRunHasNoResultOrInterrupts(t *testing.T) {
 	}
 }
 
-// An ended run frees its chat, or hands it to the first parked message, on whose run the others wait; what nobody waits
-// for any more is deleted with it.
+// An ended run frees its chat, or gives it to the first parked message; the others then wait for that run. Messages
+// that no longer have a chat are deleted.
 func TestEndedRunHandsOnOrFreesItsChat(t *testing.T) {
 	for _, waiting := range []int{0, 1, 3} {
 		for _, dropped := range []bool{false, true} {
@@ -286,7 +286,7 @@ func TestParkedMessagesAreCountedOnce(t *testing.T) {
 	assert.Equal(t, promoted.Before.ID(), promoted.After.ID())
 }
 
-// A transition with something that cannot be stored is refused whole.
+// A transition with data that cannot be stored is refused as a whole.
 func TestUnstorableTransitionIsRefusedWhole(t *testing.T) {
 	const text = "\xff"
 	broken := json.RawMessage(`{`)
@@ -358,7 +358,7 @@ func TestUnstorableTransitionIsRefusedWhole(t *testing.T) {
 	}
 }
 
-// look reads all that is stored.
+// look reads all stored items.
 func (w *world) look(audit *invariant.Audit) (err error) {
 	w.items.Inner.(*memtable.Table).All(func(i *table.Item) {
 		if err == nil {
@@ -368,8 +368,8 @@ func (w *world) look(audit *invariant.Audit) (err error) {
 	return err
 }
 
-// A chat is deleted while a worker has its run: the chat is free, and the worker ends the run with all tokens. No
-// webhook is sent, and what was parked is dropped.
+// A chat is deleted while a worker has its run. The chat is free, and the worker ends the run with all tokens. No
+// webhook is sent, and parked messages are dropped.
 func TestADeletedRunIsEndedByItsWorker(t *testing.T) {
 	w := newWorld(t)
 	run := w.fiveBudgets()

@@ -51,8 +51,8 @@ func large(index int) record.Step {
 	return s
 }
 
-// A cancel opens the text of the run, and not the results of its tools. It is read once, also where the run changes
-// meanwhile.
+// A cancel opens the text of the run, but not the results of its tools. The text is read once, also if the run changes
+// at the same time.
 func TestACancelReadsOnlyTheText(t *testing.T) {
 	w := newWorld(t)
 	blobs := &counting{Store: w.blobs}
@@ -83,7 +83,7 @@ func TestACancelReadsOnlyTheText(t *testing.T) {
 	assert.Equal(t, long, p.Answer)
 }
 
-// A run whose journal cannot be read ends all the same, without its text.
+// A run whose journal cannot be read still ends, without its text.
 func TestARunIsCancelledThoughItsTextIsLost(t *testing.T) {
 	for name, event := range map[string]lifecycle.Event{
 		"a cancel": lifecycle.Cancel{}, "expiry": lifecycle.Expire{Pause: 1},
@@ -103,7 +103,7 @@ func TestARunIsCancelledThoughItsTextIsLost(t *testing.T) {
 	}
 }
 
-// The result of a tool that is lost takes nothing from the text.
+// A lost result of a tool does not remove text.
 func TestALostResultTakesNothingFromTheText(t *testing.T) {
 	w := newWorld(t)
 	run := w.paused(calls(step(0, record.ModelStep, "hello")), large(1))

@@ -28,15 +28,15 @@ func step(index int, kind record.StepKind, text string) record.Step {
 	return record.Step{Index: index, Kind: kind, Text: text, CallID: "0-0"}
 }
 
-// calls is a step that has a call: its text stays, whatever follows.
+// calls is a step with a call: its text stays after any later step.
 func calls(s record.Step) record.Step {
 	s.Calls = []record.Call{{ID: "a", Name: "look"}}
 	return s
 }
 
-// However a run is cancelled, it keeps the text that had come: as it is read, and in its webhook.
+// A cancelled run keeps the text that it had received, in each way of cancelling: in the API and in its webhook.
 func TestCancelledRunKeepsItsText(t *testing.T) {
-	long := strings.Repeat("word.", 10_000) // in an item of its own
+	long := strings.Repeat("word.", 10_000) // in a separate item
 	for name, c := range map[string]struct {
 		cancel func(w *world, run string) record.Run
 		want   string
@@ -119,7 +119,7 @@ func (w *world) entity(run string) record.RunEntity {
 	return e
 }
 
-// Other ends leave no text, nor does a run without one, or one that is deleted.
+// After other ends there is no text, nor for a run without text, or one that is deleted.
 func TestNoTextIsLeftByOtherEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string

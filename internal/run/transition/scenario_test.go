@@ -16,9 +16,9 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Whichever call fails for good: the transition returns an error, and nothing is written.
+// If any call fails permanently, the transition returns an error, and nothing is written.
 func TestFailedCallIsReportedAndWritesNothing(t *testing.T) {
-	const patience = 8 // how many times a call of the store is tried
+	const patience = 8 // attempts of a call of the store
 	for name, ready := range operations() {
 		for fails, done := 0, false; !done; fails++ {
 			require.Less(t, fails, 50, name)
@@ -50,7 +50,7 @@ func TestFailedCallIsReportedAndWritesNothing(t *testing.T) {
 	}
 }
 
-// All that a transition writes is one commit, which includes the run's head.
+// Each transition writes one commit, which includes the run's head.
 func TestTransitionIsOneCommit(t *testing.T) {
 	for name, ready := range operations() {
 		w := newWorld(t)
@@ -105,9 +105,9 @@ func TestConflictIsDecidedAgain(t *testing.T) {
 	assert.Equal(t, after, w.run(run))
 }
 
-// A transition that always meets conflicts gives up with a problem of kind Unavailable. The wait between two tries
-// grows up to 50 ms. Retries end at once when the context ends, when decide returns an error, or when the run cannot be
-// read.
+// A transition that always meets conflicts gives up with a problem of kind Unavailable. The wait between two attempts
+// grows up to 50 ms. Retries end immediately when the context ends, when decide returns an error, or when the run
+// cannot be read.
 func TestEndlessConflictsGiveUp(t *testing.T) {
 	refusal := errors.New("not any more")
 	for name, c := range map[string]struct {
@@ -155,13 +155,13 @@ func TestEndlessConflictsGiveUp(t *testing.T) {
 		}
 		assert.Empty(t, w.moved, name)
 		for i, nap := range w.clock.naps[:min(c.decided, len(w.clock.naps))] {
-			longest := min(time.Millisecond<<i, 50*time.Millisecond) - 1 // that may be chosen
+			longest := min(time.Millisecond<<i, 50*time.Millisecond) - 1 // the longest possible wait
 			assert.Equal(t, longest, nap, "%s, wait %d", name, i)
 		}
 	}
 }
 
-// After a refusal that does not show the own write, which was done, the run itself says who wrote it, and the
+// A refusal may come after the write was done, without the written item. The run then has the write id, and the
 // transition is not made again.
 func TestDoneTransitionIsNotMadeAgain(t *testing.T) {
 	w := newWorld(t)
@@ -178,7 +178,7 @@ func TestDoneTransitionIsNotMadeAgain(t *testing.T) {
 	assert.Equal(t, after, w.run(run))
 }
 
-// A run that does not hold its chat does not hand it on: the chat has changed since.
+// A run that does not hold its chat does not pass it on: the chat has changed since.
 func TestRunWithoutItsChatLeavesItAlone(t *testing.T) {
 	end := transition.Change{Event: lifecycle.Remove{}}
 	for name, lose := range map[string]func(w *world, chat record.ChatEntity){
@@ -216,7 +216,7 @@ func (w *world) touch(run, reason string) {
 	require.NoError(w.t, tx.Commit(w.t.Context()))
 }
 
-// mute is a table whose refusal, when a write is repeated after a lost answer, does not show the current item.
+// mute is a table whose refusal of a repeated write, after a lost answer, does not return the current item.
 type mute struct{ table.Table }
 
 func (m *mute) Commit(ctx context.Context, move string, ops ...table.Op) error {

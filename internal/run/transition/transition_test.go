@@ -14,7 +14,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// push returns the webhook body of the status that a run has entered, after checking what holds for all of them.
+// push returns the webhook body of the status that a run has entered. It first checks the properties that all of them
+// have.
 func (w *world) push(r record.Run) events.Webhook {
 	w.t.Helper()
 	h, found, err := w.Store.DeliveryAt(w.t.Context(), r.ID(), r.Transition)
@@ -37,7 +38,7 @@ func (w *world) push(r record.Run) events.Webhook {
 	return body
 }
 
-// A webhook says which status was entered and why, with the same bytes in each try.
+// A webhook has the status that was entered and its reason, with the same bytes in each attempt.
 func TestWebhookSaysTheStatusAndItsReason(t *testing.T) {
 	w := newWorld(t)
 	run := w.accept("u")
@@ -80,9 +81,9 @@ func TestWebhookSaysTheStatusAndItsReason(t *testing.T) {
 	assert.Contains(t, h.Value.Body, `"metadata":{}`)
 }
 
-// A parked message's run takes over the slots of the run before it when they are of its own user and count; otherwise
-// it gets slots of its own user, so that caps hold for the owner of the work. The caps of user and organization may be
-// reached: it is accepted work.
+// A parked message's run takes over the slots of the run before it if they belong to its user and count. Otherwise it
+// gets slots of its own user, so that caps apply to the owner of the work. It is accepted work, so it may exceed the
+// caps of user and organization.
 func TestPromotedRunHasSlotsOfItsOwnUser(t *testing.T) {
 	for _, limit := range []int{1, 3} {
 		for _, paused := range []bool{false, true} {
@@ -128,7 +129,7 @@ func TestPromotedRunHasSlotsOfItsOwnUser(t *testing.T) {
 	}
 }
 
-// Slots are found with the caps of the user and of its organization, each with its own.
+// Slots are found with the caps of the user and of its organization, each with its own cap.
 func TestSlotsAreFoundWithTheCaps(t *testing.T) {
 	w := newWorld(t)
 	w.Caps = func(_ context.Context, organization, user string) (int, int, error) {

@@ -26,7 +26,7 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// world is an executor over a store whose calls may fail, with all that it sends.
+// world is an executor over a store whose calls may fail, with all messages that it sends.
 type world struct {
 	*transition.Executor
 
@@ -38,7 +38,7 @@ type world struct {
 	moved  []transition.Move
 	log    *strings.Builder
 	cap    int
-	fails  func() bool // says whether a call of the table, the blob store or for the caps fails; nil: none
+	fails  func() bool // reports whether a call of the table, the blob store or for the caps fails; nil: none
 }
 
 // clock is a host whose time stands still and that does not wait.
@@ -59,7 +59,7 @@ func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 // Int64N returns the longest wait.
 func (c *clock) Int64N(n int64) int64 { return n - 1 }
 
-// outbox is queue, timer and notifier: it keeps what was sent in order, or fails when told to.
+// outbox is queue, timer and notifier: it keeps the messages in order, or fails if configured.
 type outbox struct {
 	said   []string
 	broken bool
@@ -94,7 +94,7 @@ func (o *outbox) NotifyEnd(e record.RunEntity) {
 	o.handed(e)
 }
 
-// blobs is a blob store that fails when the world says so.
+// blobs is a blob store that fails if the world is set to.
 type blobs struct {
 	*memblob.Store
 
@@ -129,7 +129,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// sameAsRead requires that what is handed to those who wait is what they would read.
+// sameAsRead requires that the run that waiters get is the one that they would read.
 func (w *world) sameAsRead(handed record.RunEntity) {
 	read, err := record.New(w.items.Inner, w.blobs, w.clock).
 		LiveRun(context.Background(), record.System(), handed.Value.ID())
@@ -145,7 +145,7 @@ func (w *world) sameAsRead(handed record.RunEntity) {
 	require.Equal(w.t, string(want), string(got))
 }
 
-// plain is a table whose calls fail when the world says so.
+// plain is a table whose calls fail if the world is set to.
 func (w *world) plain(faulttable.Call) faulttable.Fault {
 	if w.fails != nil && w.fails() {
 		return faulttable.Down
@@ -153,7 +153,8 @@ func (w *world) plain(faulttable.Call) faulttable.Fault {
 	return faulttable.None
 }
 
-// isJob says whether an item is a job: one announces each large document, and stays unless a commit names that.
+// isJob reports whether an item is a job. A job announces each large document, and stays unless a commit names the
+// document.
 func isJob(k table.Key) bool { return strings.HasPrefix(k.Part, "job/") }
 
 // stored returns the versions of all items except jobs.
@@ -167,7 +168,7 @@ func (w *world) stored() map[table.Key]int64 {
 	return items
 }
 
-// forget clears what was sent so far.
+// forget clears the messages that were sent so far.
 func (w *world) forget() {
 	w.outbox.said, w.moved, w.clock.naps = nil, nil, nil
 	w.log.Reset()

@@ -13,8 +13,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// An approver who may not use the agent is shown these members and no other: what a run gets later must not join them
-// by itself.
+// An approver who may not use the agent gets only these members. New members of a run must not be added to them without
+// a decision.
 func TestWhatAnApproverFromOutsideIsShown(t *testing.T) {
 	w := newWorld(t)
 	w.agent("a", false, "g")

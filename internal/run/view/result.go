@@ -31,7 +31,7 @@ type ResultStep struct {
 	Arguments json.RawMessage `json:"arguments" shape:"object|string" doc:"a text where they could not be read"`
 	Outcome   string          `json:"outcome"`
 	Output    string          `json:"output"`
-	Found     []record.Source `json:"found,omitempty" hidden:"true"` // stored only: results of a search, instead of an output
+	Found     []record.Source `json:"found,omitempty" hidden:"true"` // stored only: search results, not an output
 }
 
 // mark is part of every stored result that quotes documents. Elsewhere it occurs only in the arguments of tools: in a

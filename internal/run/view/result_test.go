@@ -36,7 +36,8 @@ func quoting(t *testing.T) json.RawMessage {
 	return result
 }
 
-// What is hidden is decided at each read: the same stored result is whole for one and has but numbers for another.
+// Each read decides which documents are hidden. The same stored result is whole for one reader and has only numbers for
+// another.
 func TestAResultShowsEachReaderWhatTheReaderMayRead(t *testing.T) {
 	stored := quoting(t)
 	var asked []string
@@ -81,7 +82,7 @@ func TestAReaderThatCannotBeAskedShowsNothing(t *testing.T) {
 	assert.ErrorIs(t, err, errAway)
 }
 
-// A result that quotes nothing costs no read, whatever it says.
+// A result without quotes costs no read, with any text.
 func TestAResultThatQuotesNothingIsShownAsItIsStored(t *testing.T) {
 	for _, stored := range []string{
 		`{"answer":"yes","citations":[],"steps":[]}`,
@@ -93,7 +94,7 @@ func TestAResultThatQuotesNothingIsShownAsItIsStored(t *testing.T) {
 	}
 }
 
-// Forgetting the reader shows too little, not too much.
+// Code that forgets the reader returns too little, not too much.
 func TestARunIsWithoutItsResultUntilItsReaderIsKnown(t *testing.T) {
 	w := newWorld(t)
 	r := head(lifecycle.Completed)

@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Every member is there in every status: what a run does not have is null, an empty list or zero, never left out.
+// Every member exists in every status. A missing value is null, an empty list or zero; it is never left out.
 func TestARunOfEachStatusShowsWhatItHasAndNullForTheRest(t *testing.T) {
 	for status, c := range map[lifecycle.Status]struct {
 		has  func(r *record.Run)
@@ -122,7 +122,7 @@ func TestALargeResultInputOrQuestionIsShownWhole(t *testing.T) {
 	}
 }
 
-// A pause that was decided stays stored, but nothing of it is pending.
+// A decided pause stays stored, but none of it is pending.
 func TestInterruptsAreThoseOfTheLastPauseWhileTheRunAwaitsInput(t *testing.T) {
 	w := newWorld(t)
 	r := head(lifecycle.AwaitingInput)
@@ -173,7 +173,8 @@ func TestAHandleCarriesTheMessageThatWasParked(t *testing.T) {
 	}
 }
 
-// An ended run keeps showing what waited on it: the first has become the next run, the others wait on that.
+// An ended run keeps the messages that were parked on it: the first has become the next run, the others wait for that
+// run.
 func TestParkedMessagesStandInTheirOrderWithTheRunsTheyBecame(t *testing.T) {
 	w := newWorld(t)
 	for n, text := range []string{1: "first", 2: "second", 4: strings.Repeat("x", 9<<10)} {
@@ -211,7 +212,7 @@ func TestParkedMessagesStandInTheirOrderWithTheRunsTheyBecame(t *testing.T) {
 	}
 }
 
-// A reader of the run may not be in the groups of the agent that a message is for, or not see the chats with it.
+// A reader of the run may not be in the groups of the message's agent, or may not see the chats with it.
 func TestAParkedMessageForAClosedAgentHasNoText(t *testing.T) {
 	w := newWorld(t)
 	w.agent("a", false, "group")

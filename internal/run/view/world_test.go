@@ -25,14 +25,14 @@ import (
 // noon is not in UTC and finer than a millisecond, so that a view has something to convert.
 var noon = time.Date(2026, 3, 1, 14, 0, 5, 678_900_000, time.FixedZone("", 2*60*60))
 
-// atNoon is how the API writes noon plus so many seconds, up to 54.
+// atNoon is noon plus some seconds, up to 54, in the API's format.
 func atNoon(seconds int) string {
 	return time.Date(2026, 3, 1, 12, 0, 5+seconds, 0, time.UTC).Format("2006-01-02T15:04:05") + ".678Z"
 }
 
 func later(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
 
-// still is a host whose clock stands still, and that does not wait.
+// still is a host with a constant clock that does not wait.
 type still struct{ host.Host }
 
 func (still) Now() time.Time { return noon }
@@ -41,11 +41,11 @@ func (still) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err(
 
 var errBroken = errors.New("an item that cannot be read")
 
-// breakable is a table of which items can be made unreadable.
+// breakable is a table in which items can be made unreadable.
 type breakable struct {
 	table.Table
 
-	broken string // how their keys begin, written part/sort; empty: none
+	broken string // prefix of their keys, written part/sort; empty: none
 }
 
 func (b *breakable) fails(k table.Key) bool {
@@ -86,7 +86,7 @@ func (w *world) commit(do func(tx *record.Tx)) {
 	require.NoError(w.t, tx.Commit(w.t.Context()))
 }
 
-// id is the nth identifier.
+// id is identifier n.
 func id(n int) string { return host.FormatID(noon, 1000+uint64(n)) }
 
 // head is a run of a status as it is after its acceptance, with a small input and without anything else.
@@ -111,7 +111,7 @@ func (w *world) store(r record.Run) record.RunEntity {
 	return e
 }
 
-// pause stores the nth pause of a run with one question.
+// pause stores pause n of a run with one question.
 func (w *world) pause(r record.Run, n int, question string) {
 	w.t.Helper()
 	asked := record.Interrupt{Interrupt: events.Interrupt{ID: id(n), Kind: "clarification", Prompt: question}}
@@ -142,8 +142,7 @@ func (w *world) user(id, name string) {
 	})
 }
 
-// agent stores an agent that works for groups, or for everybody if none is named; if it is removed, only its version
-// is left.
+// agent stores an agent for groups, or for all users if none is named. If it is removed, only its version is left.
 func (w *world) agent(id string, removed bool, groups ...string) {
 	w.t.Helper()
 	a := catalog.Agent{ID: id, Organization: "o", Version: 1, Spec: catalog.AgentSpec{GroupIDs: groups}}
@@ -155,7 +154,7 @@ func (w *world) agent(id string, removed bool, groups ...string) {
 	})
 }
 
-// seen is a run as somebody sees it who may read all documents.
+// seen is a run for a reader who may read all documents.
 func (w world) seen(e record.RunEntity) view.Run {
 	w.t.Helper()
 	v, err := view.Of(w.t.Context(), w.Store, e)

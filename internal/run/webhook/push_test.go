@@ -15,10 +15,10 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// told is a webhook that is put into a form.
+// told is a webhook that is converted to a form.
 const told = `{"run_id":"r","status":"completed","interrupts":[],"result":null}`
 
-// pushed makes a delivery due of a run with a push.
+// pushed makes a delivery of a run with a push due.
 func (s *stage) pushed(t *testing.T, h record.Delivery, p record.Push) {
 	t.Helper()
 	h.Organization, h.Body = record.NoOrganization, told
@@ -58,7 +58,7 @@ var loud = record.Push{URL: "https://example.com/loud", Form: "shouted", API: "a
 	Secrets: record.NoOrganization + "/push:" +
 		`{"url":"https://example.com/loud","token":"t0ken","scheme":"Basic","credentials":"dTpw"}`}
 
-// Every try posts the same bytes, signed, with the token; nothing that is kept of the delivery has the token.
+// Every attempt posts the same bytes, signed, with the token. No stored part of the delivery has the token.
 func TestAPushIsPostedInItsFormWithItsTokenAndOurSignature(t *testing.T) {
 	for name, h := range map[string]record.Delivery{
 		"written with the run's push":       {PushedTo: loud.URL},
@@ -114,7 +114,7 @@ func TestAWebhookOfOursHasNoToken(t *testing.T) {
 	assert.Empty(t, s.request.Header.Get("X-A2A-Notification-Token"))
 }
 
-// What is replaced holds for what has not been sent yet.
+// The replaced push applies to webhooks that have not been sent yet.
 func TestAPushThatWasReplacedIsSentToTheNewAddress(t *testing.T) {
 	s := newStage(t)
 	s.pushed(t, record.Delivery{PushedTo: loud.URL}, loud)
@@ -144,7 +144,7 @@ func TestAPushThatWasDeletedIsNotSent(t *testing.T) {
 	}
 }
 
-// Pushes were kept with their tokens as they are.
+// Earlier versions stored pushes with their tokens in plain text.
 func TestAPushOfAnEarlierVersionIsSentWithItsToken(t *testing.T) {
 	s := newStage(t)
 	p := loud
@@ -164,7 +164,7 @@ func TestAPushWhoseSecretsDoNotOpenIsTriedAgain(t *testing.T) {
 	assert.Equal(t, "the secrets of the push notification configuration could not be read", s.now(t).Attempts[0].Error)
 }
 
-// Who can write to the store can write another address beside the secrets, but none into them.
+// A user who can write to the store can write another address next to the secrets, but not into them.
 func TestSecretsAreNotSentToAnAddressThatTheyAreNotFor(t *testing.T) {
 	s := newStage(t)
 	p := loud

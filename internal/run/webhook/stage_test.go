@@ -37,7 +37,7 @@ type stage struct {
 	sweeper *sweep.Sweeper
 	hook    record.Delivery
 	tried   []bool
-	fails   func() bool // says whether a call of the store or blob store fails; nil: none
+	fails   func() bool // reports whether a call of the store or blob store fails; nil: none
 }
 
 // receiver answers each post, after calling a function.
@@ -124,7 +124,7 @@ func (c *clock) WithTimeout(ctx context.Context, d time.Duration) (context.Conte
 	return context.WithCancel(context.WithValue(ctx, bounds{}, append(outer[:len(outer):len(outer)], d)))
 }
 
-// sealer opens texts that name the organization they were sealed for.
+// sealer opens texts with the name of the organization for which they were sealed.
 type sealer struct{}
 
 func (sealer) Seal(_ context.Context, owner, plain string) (string, error) {
@@ -138,7 +138,7 @@ func (sealer) Open(_ context.Context, owner, sealed string) (string, error) {
 	return "", seal.ErrNotOurs
 }
 
-// blobs is a blob store that fails when the stage says so.
+// blobs is a blob store that fails if the stage is set to.
 type blobs struct {
 	blob.Store
 
@@ -175,7 +175,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// plain is a table whose calls fail when the stage says so.
+// plain is a table whose calls fail if the stage is set to.
 func (s *stage) plain(faulttable.Call) faulttable.Fault {
 	if s.fails != nil && s.fails() {
 		return faulttable.Down

@@ -17,8 +17,8 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// A delivery is tried 8 times. The waits double from 5 s up to 30 min, each with jitter; a later try is made when it is
-// due.
+// A delivery has 8 attempts. The waits double from 5 s up to 30 min, each with jitter. A later attempt is made when it
+// is due.
 func TestDeliveryIsTriedEightTimesWithBackOff(t *testing.T) {
 	for _, least := range []bool{false, true} {
 		s := newStage(t)
@@ -49,7 +49,7 @@ func TestDeliveryIsTriedEightTimesWithBackOff(t *testing.T) {
 	}
 }
 
-// Retry-After may be in seconds or a date, and counts up to 30 minutes. A time that is not ahead is ignored.
+// Retry-After may be in seconds or a date, and counts up to 30 minutes. A time in the past is ignored.
 func TestRetryAfterIsHonoured(t *testing.T) {
 	s := newStage(t)
 	now := s.clock.now.Truncate(time.Second)
@@ -70,7 +70,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
-// A try that became due while the outcome was being stored is made soon, not never.
+// An attempt that became due while the outcome was being stored is made soon, not never.
 func TestTryDueMeanwhileIsMadeSoon(t *testing.T) {
 	s := newStage(t)
 	s.status, s.header = http.StatusServiceUnavailable, http.Header{"Retry-After": {"1"}}
@@ -80,8 +80,8 @@ func TestTryDueMeanwhileIsMadeSoon(t *testing.T) {
 	assert.Equal(t, time.Millisecond, s.handle(t))
 }
 
-// Redelivery is for failed deliveries, and for others when forced. It is one try with the same bytes and id, whatever
-// its outcome; a pending delivery goes on as before.
+// Redelivery is for failed deliveries, and for others if forced. It is one attempt with the same bytes and id, with any
+// outcome. A pending delivery continues as before.
 func TestRedeliveryIsOneTryOfTheSameBytes(t *testing.T) {
 	for _, state := range []record.DeliveryState{record.DeliveryPending, record.DeliveryDelivered,
 		record.DeliveryFailed} {
@@ -126,7 +126,7 @@ func TestRedeliveryIsOneTryOfTheSameBytes(t *testing.T) {
 	}
 }
 
-// A refused redelivery says why and changes nothing.
+// A refused redelivery returns the reason and changes nothing.
 func TestRefusedRedeliveryChangesNothing(t *testing.T) {
 	code := func(err error) string {
 		if p, ok := problem.As(err); ok {
@@ -165,7 +165,7 @@ func TestRefusedRedeliveryChangesNothing(t *testing.T) {
 	assert.True(t, s.now(t).Redeliver)
 }
 
-// The last 50 tries are kept.
+// The last 50 attempts are kept.
 func TestLastFiftyTriesAreKept(t *testing.T) {
 	s := newStage(t)
 	for n := range 52 {
@@ -180,10 +180,10 @@ func TestLastFiftyTriesAreKept(t *testing.T) {
 	assert.Equal(t, "C", s.now(t).Attempts[0].ResponseExcerpt)
 }
 
-// Whichever call fails for good: an error is returned, or the delivery has a failed try. No delivery is lost: once
+// If any call fails permanently, an error is returned, or the delivery has a failed attempt. No delivery is lost: once
 // calls succeed again and the claim has ended, it is delivered.
 func TestFailedCallLosesNoDelivery(t *testing.T) {
-	const patience = 8 // how many times a call of the store is tried
+	const patience = 8 // attempts of a call of the store
 	for fails, done := 0, false; !done; fails++ {
 		require.Less(t, fails, 20)
 		s := newStage(t)
@@ -220,8 +220,8 @@ func TestFailedCallLosesNoDelivery(t *testing.T) {
 	}
 }
 
-// A claimed delivery is left alone by other senders until the claim ends, or its process does: where only one process
-// runs, claims of earlier process ids are void.
+// Other senders leave a claimed delivery alone until the claim or its process ends. If only one process runs, the
+// claims of earlier process ids are void.
 func TestClaimedDeliveryIsLeftAlone(t *testing.T) {
 	for _, c := range []struct {
 		boot, by string
@@ -256,8 +256,8 @@ func TestDeliveryOfDeletedRunIsNotSent(t *testing.T) {
 	assert.Empty(t, s.now(t).Attempts)
 }
 
-// The outcome of a try is stored though the caller has gone and others write meanwhile, but not when the delivery was
-// deleted or claimed by another sender. An outcome that cannot be stored is an error.
+// The outcome of an attempt is stored even if the caller has gone and others write at the same time. It is not stored
+// if the delivery was deleted or claimed by another sender. An outcome that cannot be stored is an error.
 func TestOutcomeIsStoredDespiteConflicts(t *testing.T) {
 	lost := errors.New("an error")
 	for name, c := range map[string]struct {
@@ -341,7 +341,8 @@ func TestDeliveryOfNewerVersionIsLeftAlone(t *testing.T) {
 	require.ErrorContains(t, err, "newer schema")
 }
 
-// A redelivery and its entry in the audit log are one commit: whichever call of the store fails, both stand or neither.
+// A redelivery and its entry in the audit log are one commit: if any call of the store fails, either both exist or
+// neither.
 func TestARedeliveryIsAskedForTogetherWithItsAuditEntry(t *testing.T) {
 	s := newStage(t)
 	s.edit(t, func(h *record.Delivery) { h.State, h.NextAttempt = record.DeliveryFailed, time.Time{} })

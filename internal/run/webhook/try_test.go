@@ -25,8 +25,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Every try posts the same bytes under the same id, wherever they are stored, with the time of the try. Its answer is
-// read and closed, and its context ends.
+// Every attempt posts the same bytes under the same id, wherever they are stored, with the time of the attempt. Its
+// answer is read and closed, and its context ends.
 func TestTryPostsTheSameBytesUnderTheSameID(t *testing.T) {
 	for _, size := range []int{1, 10_000} {
 		s := newStage(t)
@@ -51,8 +51,8 @@ func TestTryPostsTheSameBytesUnderTheSameID(t *testing.T) {
 	}
 }
 
-// An organization signs with its own secret, others with the deployment's. During a rotation X-Agent-Signature is still
-// the previous secret's and Standard Webhooks has both; otherwise there is one of each.
+// An organization signs with its own secret, others with the deployment's. During a rotation X-Agent-Signature still
+// uses the previous secret, and Standard Webhooks has both; otherwise there is one of each.
 func TestOwnSecretSignsAndRotationSignsWithBoth(t *testing.T) {
 	const whsec = "whsec_MDEyMzQ1Njc4OWFiY2RlZg==" // 0123456789abcdef
 	for name, c := range map[string]struct {
@@ -131,8 +131,8 @@ func TestOwnSecretSignsAndRotationSignsWithBoth(t *testing.T) {
 	}
 }
 
-// A post that cannot be signed, or whose bytes cannot be read, is not made: the try has failed, says why, and another
-// one follows.
+// A post that cannot be signed, or whose bytes cannot be read, is not made. The attempt has failed with a reason, and
+// another one follows.
 func TestUnsignablePostIsRetried(t *testing.T) {
 	for name, c := range map[string]struct {
 		secret, previous string
@@ -170,8 +170,8 @@ func TestUnsignablePostIsRetried(t *testing.T) {
 	}
 }
 
-// 2xx ends a delivery; 5xx, 429 and a failed connection are retried; anything else ends it as failed. Each try is kept
-// with its time, its latency and the beginning of the answer.
+// 2xx ends a delivery. 5xx, 429 and a failed connection are retried. Any other status ends it as failed. Each attempt
+// is kept with its time, its latency and the beginning of the answer.
 func TestStatusDecidesBetweenRetryAndEnd(t *testing.T) {
 	const delivered, failed, pending = record.DeliveryDelivered, record.DeliveryFailed, record.DeliveryPending
 	for status, state := range map[int]record.DeliveryState{
@@ -231,8 +231,8 @@ func TestFirstKilobyteOfAnAnswerIsKept(t *testing.T) {
 	}
 }
 
-// A try has 10 s, but never more than is left of the time that a claim is trusted, by the wall clock and by the
-// monotonic one; when that is over before the post, it is not made.
+// An attempt has 10 s, but never more than the rest of the time for which a claim is trusted, by the wall clock and by
+// the monotonic clock. If that is over before the post, the post is not made.
 func TestTryEndsBeforeItsClaim(t *testing.T) {
 	const trusted = 25 * time.Second // of 30, see host.Trusted
 	for _, took := range []time.Duration{0, time.Second, trusted - 2, trusted, trusted + 2, time.Hour} {
@@ -256,7 +256,7 @@ func TestTryEndsBeforeItsClaim(t *testing.T) {
 	}
 }
 
-// A probe is a post like any other, of an event that says that it is a test; nothing is stored.
+// A probe is an ordinary post of a test event; nothing is stored.
 func TestProbePostsATestEventAndStoresNothing(t *testing.T) {
 	s := newStage(t)
 	s.status, s.answer = http.StatusTeapot, "short and stout"

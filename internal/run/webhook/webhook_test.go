@@ -20,7 +20,7 @@ func TestSweepLeavesClaimedDeliveryAlone(t *testing.T) {
 	assert.Len(t, s.now(t).Attempts, 1)
 }
 
-// The sweeper's wake-up message arrives before the sweeper's own write, which moves the due time on by half a minute.
+// The sweeper's wakeup arrives before the sweeper's own write, which moves the due time forward by half a minute.
 func TestConflictWithSweepIsRetriedSoon(t *testing.T) {
 	s := newStage(t)
 	s.items.Overtake(func() { require.NoError(t, s.sweeper.Sweep(t.Context())) })

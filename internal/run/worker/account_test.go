@@ -23,8 +23,8 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// The usage of a run is that of its model calls and of the tool calls made; its result lists those calls and the
-// rejected ones, but no questions, and the files that they made.
+// The usage of a run is that of its model calls and of the tool calls made. Its result lists those calls and the
+// rejected ones, and the files that they made, but no questions.
 func TestResultListsCallsFilesAndUsageOfTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
@@ -94,7 +94,8 @@ func TestResultListsCallsFilesAndUsageOfTheRun(t *testing.T) {
 	})
 }
 
-// What searches use of embedding models is a part of the run's tokens and is told apart, over pauses and crashes.
+// The embedding tokens of searches are a part of the run's tokens. They are also listed separately, over pauses and
+// crashes.
 func TestTheLedgerTellsEmbeddingsOfSearchesApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
@@ -147,7 +148,7 @@ func TestTheLedgerTellsEmbeddingsOfSearchesApart(t *testing.T) {
 	})
 }
 
-// Active time is the sum over all attempts, by the monotonic clock; the run ends at its limit.
+// Active time is the sum over all attempts, by the monotonic clock. The run ends at its limit.
 func TestActiveTimeIsTheSumOfAllAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
@@ -201,7 +202,7 @@ func TestFreshRunReadsNoJournalAndNoPauses(t *testing.T) {
 	})
 }
 
-// The model is shown files of an answer like files of the message.
+// The model gets files of an answer like files of the message.
 func TestModelIsShownTheFilesOfAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
@@ -236,8 +237,8 @@ func TestRunFailsWhenItsBudgetIsSpent(t *testing.T) {
 	})
 }
 
-// A parked message is not executed for a sender that was deleted meanwhile. A run that was accepted at once, or has
-// begun, continues.
+// A parked message is not executed if its sender was deleted while it waited. A run that was accepted immediately, or
+// has begun, continues.
 func TestParkedMessageOfADeletedSenderFails(t *testing.T) {
 	gone := map[string]func(s *stage) error{
 		"the user who sent the message has been deleted": func(s *stage) error {
@@ -309,7 +310,7 @@ func TestRunOfAnErasedAgentFails(t *testing.T) {
 	})
 }
 
-// Tools that are unavailable now may be available later: the run is left to another attempt, and the error is
+// Tools that are unavailable now may be available later: another attempt will execute the run, and the error is
 // returned.
 func TestRunIsRetriedWhileItsToolsAreUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -333,7 +334,7 @@ func (closed) Open(context.Context, string, []string) ([]tool.Offer, error) {
 	return nil, errors.New("away")
 }
 
-// A file of a tool is a file of the user, or the model is told that it is not; every file that is named exists.
+// A file of a tool becomes a file of the user, or the model gets a note that it does not. Every named file exists.
 func TestFileOfAToolIsStoredOrNotNamed(t *testing.T) {
 	for fails, done := 0, false; !done; fails++ {
 		require.Less(t, fails, 50)
@@ -374,7 +375,7 @@ func TestFileOfAToolIsStoredOrNotNamed(t *testing.T) {
 	}
 }
 
-// cat is a file that a tool makes; kept is what the model is told of it.
+// cat is a file that a tool makes; kept is the note for the model.
 var (
 	cat  = tool.File{Name: "cat.txt", ContentType: "text/plain", Data: []byte("miaow")}
 	kept = "[5 bytes of text/plain; the user has them as the file cat.txt]"

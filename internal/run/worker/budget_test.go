@@ -19,7 +19,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// endless is a model that always asks for another tool, and uses 100 tokens a call. Its calls take different times.
+// endless is a model that always requests another tool, and uses 100 tokens a call. Its calls take different times.
 type endless struct{ calls atomic.Int64 }
 
 func (m *endless) Converse(_ context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
@@ -30,7 +30,7 @@ func (m *endless) Converse(_ context.Context, _ model.Request, _ func(string)) (
 	return reply, nil
 }
 
-// Runs of one budget at the same time overdraw it by their calls under way, and by no more: each sees the tokens of all
+// Parallel runs of one budget overdraw it by their calls under way, and by no more. Each counts the tokens of all
 // others before its next call.
 func TestConcurrentRunsOverdrawABudgetByTheirCallsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

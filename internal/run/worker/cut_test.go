@@ -60,8 +60,8 @@ func (s *stage) entry(run string) record.Entry {
 	return page.Rows[0].Value
 }
 
-// However a run ends, or an attempt, the tokens of a call that was cut short are counted once: in the run, in its
-// ledger entry, in budgets, and in the journal.
+// After any end of a run or an attempt, the tokens of a call that was cut short are counted once. This holds for the
+// run, its ledger entry, budgets, and the journal.
 func TestACallThatIsCutShortIsCountedOnce(t *testing.T) {
 	failing := func(context.Context, model.Request, func(string)) (model.Reply, error) {
 		return model.Reply{InputTokens: 1000, OutputTokens: 100}, model.Fail(model.Refused, "no")
@@ -72,7 +72,7 @@ func TestACallThatIsCutShortIsCountedOnce(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		model   func(s *stage) talk
-		end     func(s *stage, run string) // while the call goes on
+		end     func(s *stage, run string) // while the call continues
 		again   bool
 		status  lifecycle.Status
 		usage   lifecycle.Usage
@@ -167,7 +167,7 @@ func TestACallThatIsCutShortIsCountedOnce(t *testing.T) {
 	}
 }
 
-// counted checks what an ended run has used, wherever that is counted.
+// counted checks the usage of an ended run in all places that count it.
 func (s *stage) counted(run string, status lifecycle.Status, used lifecycle.Usage) {
 	s.Helper()
 	r := s.run(run)
@@ -195,7 +195,8 @@ func (s *stage) cancel(run string) {
 	require.NoError(s, err)
 }
 
-// A reply that has come when the run is cancelled is counted and kept, though its own commit failed or was not made.
+// A reply that has arrived when the run is cancelled is counted and kept, even if its own commit failed or was not
+// made.
 func TestAReplyThatComesWithACancelIsKept(t *testing.T) {
 	for name, lost := range map[string]func(s *stage, run string){
 		"before its commit": func(s *stage, run string) {
@@ -265,7 +266,7 @@ func TestAReplyThatComesWithACancelIsKept(t *testing.T) {
 	}
 }
 
-// A budget of tokens is not escaped by cancels: each run reads its text from the stream, and is cancelled late.
+// Cancels do not avoid a token budget: each run's client reads the text from the stream, and cancels late.
 func TestABudgetIsNotEscapedByCancelling(t *testing.T) {
 	for name, script := range map[string]func(s *stage) talk{
 		"usage is reported":     func(s *stage) talk { return s.stuck(strings.Repeat("word ", 40), 400, 100) },
@@ -299,7 +300,7 @@ func TestABudgetIsNotEscapedByCancelling(t *testing.T) {
 	}
 }
 
-// again breaks off each first attempt, as another model would go on.
+// again breaks off each first attempt; the next one gets a reply.
 func again(inner talk) talk {
 	return func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 		if r.Try == 0 {
@@ -309,13 +310,13 @@ func again(inner talk) talk {
 	}
 }
 
-// A completed run has one text: its steps have that of its result. Here a reply is empty, the call that asks again is
-// cut short, and the next attempt meets a limit.
+// A completed run has one text: its steps have that of its result. Here a reply is empty, the repeated request is cut
+// short, and the next attempt meets a limit.
 func TestACompletedRunHasOneText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		s.worker.Tick, s.worker.Drain = time.Second, drain
-		s.worker.Loop.Models["mock"] = s // the demo model is not asked again
+		s.worker.Loop.Models["mock"] = s // the demo model gets no second request
 		most := 1000
 		s.edit(func(spec *catalog.AgentSpec) { spec.Limits.MaxTokens, spec.Model.Provider = &most, "mock" })
 		s.said = then(func(context.Context, model.Request, func(string)) (model.Reply, error) {
@@ -339,8 +340,8 @@ func TestACompletedRunHasOneText(t *testing.T) {
 	})
 }
 
-// An answer that does not fit the schema is withdrawn when the model is asked for a better one: a run that is cancelled
-// before a text of that has come keeps none.
+// An answer that does not fit the schema is withdrawn when the model gets a request for a better one. A run that is
+// cancelled before text of the better one arrives keeps none.
 func TestAnAnswerThatWasWithdrawnIsNotKept(t *testing.T) {
 	for name, released := range map[string]bool{"at once": false, "by another attempt": true} {
 		t.Run(name, func(t *testing.T) {

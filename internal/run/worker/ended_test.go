@@ -14,15 +14,15 @@ import (
 	"agentplatform/internal/run/intake"
 )
 
-// A chat whose turns end in every way goes on: the next turn is shown the user's words of each, and how it ended. Words
-// that a provider has refused are not sent again.
+// A chat continues after turns with every kind of end. The next turn has the user's message of each, and a line about
+// the end. A message that a provider has refused is not sent again.
 func TestAChatGoesOnBehindTurnsWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
 		var shown []model.Request
 		s.said = func(_ context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 			shown = append(shown, r)
-			for _, m := range r.Messages { // as a provider that refuses the same words each time
+			for _, m := range r.Messages { // like a provider that refuses the same message each time
 				switch {
 				case strings.Contains(m.Text, "forbidden"):
 					return model.Reply{}, model.Fail(model.Refused, "the content is refused by the filter of gpt-x")

@@ -24,7 +24,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// An end by a worker, by the sweeper or by a request needs no room on the disk. That holds for any text that the run
+// An end by a worker, by the sweeper or by a request needs no space on the disk. That holds for any text that the run
 // leaves, and for any webhook. Afterwards its chat is free.
 func TestAnEndNeedsNoRoom(t *testing.T) {
 	for name, c := range ends() {
@@ -54,7 +54,7 @@ func TestAnEndNeedsNoRoom(t *testing.T) {
 	}
 }
 
-// end is an end of a run that is brought into a state before.
+// end is an end of a run that is brought into a state first.
 type end struct {
 	from string
 	make func(s *stage, run string)
@@ -164,7 +164,7 @@ func (s *stage) hasEnded(run string, status lifecycle.Status, metadata map[strin
 	assert.Equal(s, metadata, body.Metadata)
 }
 
-// largestMetadata is as much as a client may give, of a character whose JSON is longest.
+// largestMetadata is the largest metadata of a client, with the character whose JSON is longest.
 func largestMetadata() map[string]string {
 	most := map[string]string{}
 	for n := range 16 {

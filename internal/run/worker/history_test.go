@@ -44,7 +44,7 @@ type turn struct {
 	agent        string
 }
 
-// The lines on how a turn ended.
+// The lines about the end of a turn.
 const (
 	emptyLine     = "[This turn ended and has no answer.]"
 	failedLine    = "[This turn failed and has no answer.]"
@@ -81,7 +81,7 @@ func (l *links) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, erro
 	return l.Table.Get(ctx, keys...)
 }
 
-// historyOf also returns which messages are of turns without an answer, and how many runs were read.
+// historyOf also returns the messages of turns without an answer, and the number of runs that were read.
 func historyOf(t *testing.T, blobs blob.Store, turns []turn) ([]model.Message, []int, int, error) {
 	machine := host.System()
 	items := &links{Table: memtable.New(machine.Now)}
@@ -134,12 +134,12 @@ func historyOf(t *testing.T, blobs blob.Store, turns []turn) ([]model.Message, [
 	return messages, unanswered, items.reads, err
 }
 
-// everyAgent reports that everybody may reach every agent but a secret one.
+// everyAgent reports that every user may access every agent except a secret one.
 func everyAgent(context.Context, string, string, string) func(lifecycle.Whose) (bool, error) {
 	return func(of lifecycle.Whose) (bool, error) { return of.Agent != "secret", nil }
 }
 
-// Files are shown in their own turn. Later turns name them, as a user may write "try again".
+// The model gets files only in their own turn. Later turns name them, as a user may write "try again".
 func TestEarlierFilesAreNamed(t *testing.T) {
 	files := []record.FileRef{{Name: "report.pdf"}, {Name: "a.png"}}
 	messages, err := conversation(t, []turn{
@@ -169,8 +169,8 @@ func said(turns ...turn) []model.Message {
 	return messages
 }
 
-// The history has, in order, the turns that have ended, still exist, and belong to the chat's current epoch. Of one
-// without an answer it has the user's words and how it ended.
+// The history has, in order, the turns that have ended, still exist, and belong to the chat's current epoch. For a turn
+// without an answer it has the user's message and a line about the end.
 func TestModelIsShownThePreviousTurns(t *testing.T) {
 	done := func(n int) turn {
 		return turn{
@@ -264,7 +264,7 @@ func TestMessagesOfTurnsWithoutAnAnswerAreNamed(t *testing.T) {
 	assert.Equal(t, []int{2, 3, 4, 5, 8, 9}, unanswered)
 }
 
-// A conversation that a client began a turn with is kept, also if the turn failed.
+// A client's conversation at the start of a turn is kept, also if the turn failed.
 func TestConversationThatAClientBroughtOutlivesAFailure(t *testing.T) {
 	of := turn{status: lifecycle.Failed, said: "and now?", epoch: 1,
 		before: []record.Said{{Role: record.RoleUser, Text: "hi"}, {Role: record.RoleAssistant, Text: "hello"}}}
@@ -273,7 +273,7 @@ func TestConversationThatAClientBroughtOutlivesAFailure(t *testing.T) {
 	assert.Equal(t, said(turn{said: "hi", answer: "hello"}, turn{said: "and now?", answer: failedLine}), got)
 }
 
-// However long a chat is, few of its runs are read, whether they are shown or not.
+// For a chat of any length, few of its runs are read, whether they are in the history or not.
 func TestFewRunsOfALongChatAreRead(t *testing.T) {
 	failed := turn{status: lifecycle.Failed, said: "q", epoch: 1}
 	removed := failed
@@ -295,7 +295,7 @@ func TestFewRunsOfALongChatAreRead(t *testing.T) {
 	}
 }
 
-// Words of failed turns take at most half of the history. What they do not leave is for turns with an answer.
+// Messages of failed turns take at most half of the history. Turns with an answer may use the rest.
 func TestFailedTurnsDoNotPushOutTheOthers(t *testing.T) {
 	turns := []turn{{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1}}
 	for range 10 {
@@ -315,7 +315,8 @@ func TestFailedTurnsDoNotPushOutTheOthers(t *testing.T) {
 	assert.Equal(t, 2, whole)
 }
 
-// Only the newest turns without an answer are shown, beside those with one: many short ones would push out all others.
+// Only the newest turns without an answer are in the history, with those that have one: many short ones would displace
+// all others.
 func TestManyFailedTurnsDoNotPushOutTheOthers(t *testing.T) {
 	var turns []turn
 	for i := range maxTurns {
@@ -331,7 +332,7 @@ func TestManyFailedTurnsDoNotPushOutTheOthers(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// Questions and outputs of a failed turn count as its words do, and do not push out turns with an answer.
+// Questions and outputs of a failed turn count like its message, and do not displace turns with an answer.
 func TestWhatAFailedTurnAskedDoesNotPushOutTheOthers(t *testing.T) {
 	done := turn{status: lifecycle.Completed, said: "my name is Ann", answer: strings.Repeat("a", 60_000), epoch: 1}
 	for _, size := range []int{maxUnanswered / 2, maxUnanswered * 3 / 2, maxChars + 10_000} {
@@ -355,8 +356,8 @@ func TestWhatAFailedTurnAskedDoesNotPushOutTheOthers(t *testing.T) {
 	}
 }
 
-// asks is a pause for each of these things: the name of a client's function, an approval of ours for a name with an
-// exclamation mark, or a question; answers are what was said to them.
+// asks is a pause with one interrupt for each thing. A thing is a call of a client's function with that name, an
+// approval for a name with an exclamation mark, or a question. answers are the answers to them.
 func asks(answers string, things ...string) record.Pause {
 	p := record.Pause{Decided: &record.Decisions{}}
 	for i, thing := range things {
@@ -378,8 +379,8 @@ func asks(answers string, things ...string) record.Pause {
 	return p
 }
 
-// Questions and calls of a turn are shown with the client's answers: each call has its result behind it. Approvals are
-// not shown.
+// Questions and calls of a turn are in the history with the client's answers: each call is followed by its result.
+// Approvals are not in it.
 func TestModelIsShownWhatWasAskedInATurn(t *testing.T) {
 	of := turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1, pauses: []record.Pause{
 		asks("cold", "weather", "Where?", "delete!"), asks("", "delete!"), asks("warm", "weather"),
@@ -405,7 +406,7 @@ func TestModelIsShownWhatWasAskedInATurn(t *testing.T) {
 	}, got)
 }
 
-// Of a turn that has asked for much, the last of it is shown, within the bound of the whole.
+// For a turn with many questions, the last of them are in the history, within the total limit.
 func TestWhatWasAskedInATurnIsLimited(t *testing.T) {
 	of := turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1}
 	for range 5 {
@@ -437,8 +438,8 @@ func (c *counted) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	return c.Store.Get(ctx, key)
 }
 
-// What does not fit is not read either, but for the few pauses that are read with what does: of a turn, and of those
-// before it.
+// Pauses that do not fit are not read, except for the few that are read together with those that fit: of a turn, and of
+// the turns before it.
 func TestWhatWasAskedIsReadAsFarAsItFits(t *testing.T) {
 	for size, want := range map[int]struct{ messages, reads int }{
 		maxChars * 3 / 4: {4, pausesAtOnce}, maxChars / 6: {2 + 2*5, 2 * pausesAtOnce},
@@ -455,7 +456,7 @@ func TestWhatWasAskedIsReadAsFarAsItFits(t *testing.T) {
 	}
 }
 
-// A call has the same id in the history of each later run, so that what providers keep of it stays good.
+// A call has the same id in the history of each later run, so that the caches of providers stay valid.
 func TestIdsOfCallsStayInLaterRuns(t *testing.T) {
 	of := turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1, pauses: []record.Pause{asks("x", "f")}}
 	of.before = []record.Said{
@@ -470,8 +471,8 @@ func TestIdsOfCallsStayInLaterRuns(t *testing.T) {
 	assert.Equal(t, next, later[:len(next)])
 }
 
-// A long history is cut at its beginning: 50 turns, or the last ones up to 200,000 bytes, which the oldest of them
-// may exceed.
+// A long history is cut at its beginning: 50 turns, or the last ones up to 200,000 bytes, which the oldest of them may
+// exceed.
 func TestHistoryIsLimitedToTheLastTurns(t *testing.T) {
 	var turns []turn
 	for i := range maxTurns + 2 {
@@ -489,7 +490,7 @@ func TestHistoryIsLimitedToTheLastTurns(t *testing.T) {
 	}
 }
 
-// A stored answer that cannot be decoded is an error; the model would otherwise see a different conversation.
+// A stored answer that cannot be decoded is an error. Otherwise the model would get a different conversation.
 func TestUnreadableStoredAnswerIsAnError(t *testing.T) {
 	machine := host.System()
 	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)

@@ -188,8 +188,8 @@ func TestRunningCallsFinishBeforeARelease(t *testing.T) {
 	})
 }
 
-// The process stops when a call that must not be repeated has ended and another is running: neither is repeated, and
-// no human is asked about them.
+// The process stops when a call that must not be repeated has ended and another is running. Neither is repeated, and no
+// person must decide about them.
 func TestCallsFinishedBeforeAReleaseAreNotRepeated(t *testing.T) {
 	leaving(t, func(s *stage, leave func()) {
 		var made atomic.Int64

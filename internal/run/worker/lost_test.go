@@ -23,7 +23,7 @@ import (
 func takeovers() map[string]func(s *stage, run string) {
 	return map[string]func(s *stage, run string){
 		"another worker": func(s *stage, run string) {
-			// as if the lease had lapsed
+			// As if the lease had lapsed.
 			s.transition(run, lifecycle.Renew{Work: lifecycle.Work{Attempt: 1, Until: s.host.Now()}})
 			s.transition(run, lifecycle.Claim{Holder: "another", Until: s.host.Now().Add(time.Hour)})
 		},
@@ -45,8 +45,8 @@ func theRemoval(s *stage, run string) {
 	s.erase(run)
 }
 
-// A running model call is cancelled when its run is lost: at the next poll, or, if polls fail, at the next renewal.
-// Nothing more is done or written, and no failure is reported.
+// A running model call is cancelled when its run is lost: at the next poll, or, if polls fail, at the next renewal. The
+// worker then does and writes nothing more, and reports no failure.
 func TestWorkOnALostRunIsCancelled(t *testing.T) {
 	type sight struct {
 		tick time.Duration
@@ -78,7 +78,7 @@ func TestWorkOnALostRunIsCancelled(t *testing.T) {
 	}
 }
 
-// A requested cancel is seen by the next renewal if polls do not find it.
+// The next renewal finds a requested cancel if polls do not.
 func TestRenewalSeesARequestedCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
@@ -145,8 +145,7 @@ func TestNoCallBeginsOnceTheLeaseMayHaveEnded(t *testing.T) {
 	}
 }
 
-// The lease is renewed after each third of it, or later if a journalled step has renewed it. It begins with the
-// claim.
+// The lease is renewed after each third of it, or later if a journalled step has renewed it. It begins with the claim.
 func TestLeaseIsRenewedAfterEachThirdOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
@@ -177,7 +176,7 @@ func TestLeaseIsRenewedAfterEachThirdOfIt(t *testing.T) {
 	})
 }
 
-// A renewal that fails at once is retried, ten times in the interval of renewals.
+// A renewal that fails immediately is retried, ten times in the interval of renewals.
 func TestFailedRenewalIsRetriedAfterAShortWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
@@ -274,7 +273,7 @@ func TestReleaseWithoutAStepKeepsTheCountOfCrashes(t *testing.T) {
 	})
 }
 
-// A file is stored though the run changes meanwhile, unless the run is lost or keeps changing.
+// A file is stored even if the run changes at the same time, unless the run is lost or keeps changing.
 func TestFileIsStoredThoughTheRunChangesMeanwhile(t *testing.T) {
 	draws := func(s *stage) {
 		s.said = talks("draw")

@@ -28,15 +28,15 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// The worker function has 224 MB (infra/stacks/service.go), of which its runs take less than half in the stories on
-// LocalStack. Pictures take more: their bytes, in base64, and in a request.
+// The worker function has 224 MB (infra/stacks/service.go). Its runs use less than half of it in the tests on
+// LocalStack. Pictures use more: their bytes, in base64, and in a request.
 const (
 	functionMemory = 224 << 20
 	modelAddress   = "TEST_MODEL_ADDRESS" // makes this process the one that is measured
 )
 
-// TestTheLargestMessageFitsIntoAFunction measures the most memory that a process of its own has had while it showed a
-// model the largest pictures that a message may have.
+// TestTheLargestMessageFitsIntoAFunction measures the largest memory of a separate process that sends a model the
+// largest pictures of a message.
 func TestTheLargestMessageFitsIntoAFunction(t *testing.T) {
 	if address := os.Getenv(modelAddress); address != "" {
 		showPictures(t, address)
@@ -46,7 +46,7 @@ func TestTheLargestMessageFitsIntoAFunction(t *testing.T) {
 		n, err := io.Copy(io.Discard, r.Body)
 		assert.NoError(t, err)
 		assert.Greater(t, n, int64(maxShown), "in base64")
-		w.WriteHeader(http.StatusBadRequest) // of it nothing more is wanted
+		w.WriteHeader(http.StatusBadRequest) // nothing more of it is needed
 	}))
 	defer served.Close()
 	for _, provider := range []string{"openai", "anthropic"} {
@@ -78,7 +78,7 @@ func showPictures(t *testing.T, to string) {
 	f, err = store.FillFile(t.Context(), record.Of("o"), "1", bytes.NewReader(picture), int64(len(picture)))
 	require.NoError(t, err)
 	debug.FreeOSMemory()
-	require.NoError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)) // forgets the most that it has had
+	require.NoError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)) // resets the peak
 	w := &Worker{Store: store}
 	left := int64(maxShown)
 	files := slices.Repeat([]record.FileRef{f.Ref()}, maxImages)
@@ -90,7 +90,7 @@ func showPictures(t *testing.T, to string) {
 	if provider == "anthropic" {
 		shown = anthropicmodel.New(address, "key", http.DefaultClient)
 	}
-	for range 3 { // a call that fails is made again
+	for range 3 { // a failed call is made again
 		_, err = shown.Converse(t.Context(), model.Request{Name: "m", Messages: []model.Message{m}}, func(string) {})
 		require.Error(t, err)
 	}

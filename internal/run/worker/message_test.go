@@ -26,7 +26,7 @@ import (
 	"agentplatform/internal/text/reader"
 )
 
-// fetched records the keys that are read from a store, and may cut off what is read.
+// fetched records the keys that are read from a store, and may truncate the values.
 type fetched struct {
 	blob.Store
 

@@ -16,8 +16,8 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// The agent's published version when the pause begins decides who may approve; after a concurrent edit or
-// publication, the pause is written again.
+// The agent's published version when the pause begins decides who may approve. After a concurrent edit or publication,
+// the pause is written again.
 func TestPauseRecordsTheAgentVersionOfThatMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
@@ -57,8 +57,8 @@ func TestPauseRecordsTheAgentVersionOfThatMoment(t *testing.T) {
 	})
 }
 
-// A call needs an approval if the run's version of the agent asks for it, or the version that new runs begin with: one
-// that is published while the run waits or is paused counts from the next attempt on. A draft does not.
+// A call needs an approval if the run's version of the agent requires it, or the version that new runs begin with. A
+// version that is published while the run waits or is paused counts from the next attempt. A draft does not count.
 func TestACallNeedsTheApprovalsOfThePublishedVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)

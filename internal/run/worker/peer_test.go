@@ -19,7 +19,7 @@ import (
 	"agentplatform/internal/run/view"
 )
 
-// A run that was cancelled in the stream of llama.cpp's server had used 0 tokens, and its text was gone.
+// A run that was cancelled in the stream of llama.cpp's server once had 0 tokens and no text.
 func TestACancelInAStreamOfLlamaCountsAndKeepsItsText(t *testing.T) {
 	llama := openaimodel.New(peertest.Llama(t, 2048)+"/v1", "", http.DefaultClient)
 	s := newStage(t, local)

@@ -17,12 +17,12 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// glancing is a table of which a glance is another call than a read, as DynamoDB is. It counts both.
+// glancing is a table in which a check of a row is a different call from a read, as in DynamoDB. It counts both.
 type glancing struct {
 	table.Table
 
 	reads, glances atomic.Int64
-	seen           func(table.Mark) table.Mark // by glances that lag; nil: they do not
+	seen           func(table.Mark) table.Mark // by checks that lag; nil: they do not
 }
 
 func (g *glancing) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
@@ -51,7 +51,7 @@ func glances(t *testing.T, test func(s *stage, g *glancing)) {
 	})
 }
 
-// A read of DynamoDB costs two of these looks, and nine of ten polls see nothing.
+// A read of DynamoDB costs as much as two of these checks, and nine of ten polls find no change.
 func TestAPollReadsNothingWhereNothingChanged(t *testing.T) {
 	glances(t, func(s *stage, g *glancing) {
 		var reads, looks int64
@@ -85,7 +85,7 @@ func TestAPollThatSeesAChangeReadsIt(t *testing.T) {
 	})
 }
 
-// A glance may show an earlier time: when the run was another worker's, or was not there yet.
+// A check may return an earlier state: when the run was another worker's, or did not exist yet.
 func TestAPollThatLagsEndsNoRun(t *testing.T) {
 	for name, seen := range map[string]func(table.Mark) table.Mark{
 		"an earlier version": func(table.Mark) table.Mark { return table.Mark{There: true, Version: 1} },

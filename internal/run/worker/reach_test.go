@@ -19,13 +19,13 @@ import (
 
 const secret = "what only the group may know"
 
-// circle is a chat with an agent that works for a group, a member of the group, and a user outside of it.
+// circle is a chat with an agent for a group, a member of the group, and a user outside the group.
 type circle struct {
 	*stage
 
 	group, closed      string
 	insider, outsider  tenant.Principal
-	heard              string // all texts that the model was shown in the last conversation
+	heard              string // all texts that the model got in the last conversation
 	tenants            *tenant.Tenants
 	insiders, outsides string // their API keys
 }
@@ -98,7 +98,7 @@ func (c *circle) join(in bool) {
 	require.NoError(c, err)
 }
 
-// restrict makes an agent work for some groups only.
+// restrict limits an agent to some groups.
 func (c *circle) restrict(agent string, groups ...string) {
 	c.Helper()
 	_, err := c.tenants.EditAgent(
@@ -131,8 +131,8 @@ func (c *circle) send(who tenant.Principal, agent, text string) string {
 	return posted.Run.RunID
 }
 
-// Whatever the order of messages and changes of rights: the model is shown only what the sender may reach when the
-// run begins.
+// For any order of messages and changes of rights, the model gets only turns that the sender may access when the run
+// begins.
 func TestModelIsShownOnlyTurnsThatTheSenderMayReach(t *testing.T) {
 	for name, one := range map[string]struct {
 		tell  func(c *circle) string
@@ -226,7 +226,7 @@ func TestModelIsShownOnlyTurnsThatTheSenderMayReach(t *testing.T) {
 	}
 }
 
-// A pause may last for days: afterwards the model is shown what the sender may reach then.
+// A pause may last for days. Afterwards the model gets the turns that the sender may then access.
 func TestResumedRunIsShownWhatTheSenderMayReachByThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCircle(t)
@@ -248,7 +248,7 @@ func TestResumedRunIsShownWhatTheSenderMayReachByThen(t *testing.T) {
 		require.Equal(t, lifecycle.AwaitingInput, c.run(run).Status)
 		require.Contains(t, c.heard, secret)
 		c.join(false)
-		admin := c.as(c.insiders) // who has left may not answer in that chat
+		admin := c.as(c.insiders) // a user who has left may not answer in that chat
 		admin.Level = tenant.LevelAdmin
 		_, err := c.intake.Resume(c.Context(), admin, run, "", []record.Decision{
 			{InterruptID: c.run(run).Interrupts[0].ID, Decision: string(lifecycle.Answer), Message: "that one"},

@@ -15,8 +15,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// A run fails whose answer, step or pause finds no room on the disk, however large that is. A cancelled run ends, too.
-// Its worker is free, and nothing stays of what was not committed.
+// A run fails if its answer, step or pause of any size does not fit on the disk. A cancelled run ends, too. Its worker
+// is free, and nothing uncommitted is left.
 func TestARunWithoutRoomOnTheDiskFails(t *testing.T) {
 	long := strings.Repeat("long ", 10_000)
 	returns := func(text string) func(*stage) {
@@ -73,7 +73,7 @@ func TestARunWithoutRoomOnTheDiskFails(t *testing.T) {
 	}
 }
 
-// A cancelled run whose text finds no room on the disk ends without it.
+// A cancelled run whose text does not fit on the disk ends without it.
 func TestACancelledRunNeedsNoRoomForItsText(t *testing.T) {
 	s := newStage(t, mute)
 	s.tools = []tool.Offer{fine("look")}
@@ -94,8 +94,8 @@ func TestACancelledRunNeedsNoRoomForItsText(t *testing.T) {
 	assert.Len(t, s.journal(run), 2)
 }
 
-// A run whose tool returns a file that its user has no room for goes on, and the model reads why. Nothing of the file
-// is kept, or counted.
+// A run continues if its user has no space for a file of a tool. The model gets the reason. No part of the file is kept
+// or counted.
 func TestAFileWithoutRoomIsNotKept(t *testing.T) {
 	for why, full := range map[string]func(*stage){
 		"there is no room to store this; nothing was done": func(s *stage) { s.room.Store(4) },

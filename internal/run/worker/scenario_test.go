@@ -23,7 +23,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// scenarios are runs that a worker handles: each prepares its run and says what the worker does with it.
+// scenarios are runs that a worker handles. Each prepares its run and describes the worker's action.
 var scenarios = map[string]struct {
 	ready func(s *stage) (run string)
 	then  lifecycle.Status
@@ -137,10 +137,10 @@ var scenarios = map[string]struct {
 	}, lifecycle.Cancelled},
 }
 
-// If any call of the store fails permanently, the worker returns the error unless the run is in the same state as
-// without it, and the next worker brings the run to the same end.
+// If any call of the store fails permanently, the worker returns the error, unless the run is in the same state as
+// without it. The next worker brings the run to the same end.
 func TestRunReachesTheSameEndWhicheverStoreCallFails(t *testing.T) {
-	const patience = 8 // tries of a store call before it fails
+	const patience = 8 // attempts of a store call before it fails
 	for name, story := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			var want string
@@ -253,7 +253,7 @@ func TestWorkerLeavesARunThatAnotherChangedFirst(t *testing.T) {
 	})
 }
 
-// A claim that was committed, though its response was lost and the run was changed since, is the worker's.
+// A committed claim is the worker's, even if its response was lost and the run was changed since.
 func TestClaimWithALostResponseHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
@@ -320,7 +320,7 @@ func (s *stage) overtake(part string, act func()) {
 	}
 }
 
-// leaves is a model during whose nth call the process is stopped.
+// leaves is a model during whose call n the process is stopped.
 func (s *stage) leaves(n int, said talk) talk {
 	ctx, stop := context.WithCancel(s.Context())
 	s.worker.Drain, s.context = drain, ctx

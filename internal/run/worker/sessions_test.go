@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/core/lifecycle"
 )
 
-// All that the calls of an attempt have left open ends with it, however it ends, while it still holds the run.
+// All open sessions of an attempt's calls end with the attempt, after any end, while it still holds the run.
 func TestSessionsOfToolsEndWithTheirAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		does func(s *stage, id string) // in the call

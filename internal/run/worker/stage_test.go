@@ -120,7 +120,7 @@ func (h *hooked) Commit(ctx context.Context, token string, ops ...table.Op) erro
 	return err
 }
 
-// limited are blobs of which each has at most so many bytes.
+// limited is a blob store in which each blob has at most some number of bytes.
 type limited struct {
 	memblob.Store
 
@@ -232,8 +232,8 @@ func polling(host.Host) stream.Notifier {
 	return stream.Polling{Every: 250 * time.Millisecond}
 }
 
-// mute is a notifier without notifications, and without polls: a worker learns of the changes of others by its own
-// writes only.
+// mute is a notifier without notifications, and without polls: a worker finds the changes of others only by its own
+// writes.
 func mute(host.Host) stream.Notifier { return silence{} }
 
 type silence struct{}
@@ -326,7 +326,7 @@ func (s *stage) run(id string) record.Run {
 	return e.Value
 }
 
-// handle handles one nudge as in production.
+// handle handles one wakeup as in production.
 func (s *stage) handle(ctx context.Context, id string) {
 	d := queue.Delivery{Message: queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: id}}}
 	_, _ = dispatch.Guarded(ctx, d, slog.New(slog.NewTextHandler(&s.log, nil)),
@@ -335,7 +335,7 @@ func (s *stage) handle(ctx context.Context, id string) {
 		})
 }
 
-// drive handles nudges until there are none.
+// drive handles wakeups until there are none.
 func (s *stage) drive() {
 	for {
 		select {
@@ -357,7 +357,7 @@ func (s *stage) begin(ctx context.Context, id string) (done chan struct{}) {
 	return done
 }
 
-// calls is a reply that asks for these tools by name.
+// calls is a reply that requests these tools by name.
 func calls(names ...string) model.Reply {
 	r := model.Reply{Finish: "tool_calls"}
 	for _, name := range names {
@@ -366,7 +366,7 @@ func calls(names ...string) model.Reply {
 	return r
 }
 
-// talks is a model that asks for tools once and then answers.
+// talks is a model that requests tools once and then answers.
 func talks(names ...string) func(context.Context, model.Request, func(string)) (model.Reply, error) {
 	return func(_ context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 		if len(names) > 0 && r.Messages[len(r.Messages)-1].Role == model.User {

@@ -21,15 +21,15 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// room has space for so many attempts at once, in goroutines of its own.
+// room has space for some number of attempts in parallel, in its own goroutines.
 type room struct {
 	*stage
 
 	free int
-	dead bool // what begins is never done, as where a process dies
+	dead bool // the work that it begins is never done, as if the process died
 }
 
-// starting has the stage start what it accepts.
+// starting makes the stage start the runs that it accepts.
 func starting(s *stage, free int) *room {
 	r := &room{stage: s, free: free}
 	s.worker.Executor.Starter = &worker.Starter{Worker: s.worker, Room: r.reserve}
@@ -56,8 +56,8 @@ func (r *room) reserve(_, _ string) func(func(context.Context)) {
 	}
 }
 
-// A run that is accepted while a worker is free is claimed in the same commit and needs no nudge. Its client is told
-// that it was accepted, and those who count see both states.
+// A run that is accepted while a worker is free is claimed in the same commit and needs no wakeup. Its client gets the
+// accepted state. Counters get both states.
 func TestAnAcceptedRunStartsAtOnceWhereAWorkerIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
@@ -116,8 +116,8 @@ func TestNoRunStartsAfterItsDeadline(t *testing.T) {
 	})
 }
 
-// Whatever the commit that accepts a run comes to, the worker executes what is stored with its claim, once, and nothing
-// else; and it is free again.
+// With any result of the commit that accepts a run, the worker executes the run that is stored with its claim, once,
+// and nothing else. Then it is free again.
 func TestAWorkerStartsOnlyWhatIsStoredWithItsClaim(t *testing.T) {
 	away := func(kind table.Kind) error { return &table.Error{Kind: kind, Err: errors.New("away")} }
 	for name, c := range map[string]struct {
@@ -125,7 +125,7 @@ func TestAWorkerStartsOnlyWhatIsStoredWithItsClaim(t *testing.T) {
 		lost   error // of a commit that is made
 		panics bool
 		dies   bool                       // it panics when the commit is made
-		meant  func(s *stage, run string) // happens before anybody looks
+		meant  func(s *stage, run string) // happens before the commit's result is read
 		asked  int
 	}{
 		"it fails":                 {fails: away(table.Down)},
@@ -173,7 +173,7 @@ func TestAWorkerStartsOnlyWhatIsStoredWithItsClaim(t *testing.T) {
 			}
 			died := host.Catch(func() {
 				_, err := s.intake.Post(t.Context(), s.who, intake.Message{AgentID: s.agent, Text: "hello"})
-				assert.Equal(t, c.asked == 0, err != nil, name) // what was done is found by its write id
+				assert.Equal(t, c.asked == 0, err != nil, name) // a committed write is found by its write id
 			})
 			assert.Equal(t, c.panics || c.dies, died != nil, name)
 			synctest.Wait()
@@ -186,7 +186,7 @@ func TestAWorkerStartsOnlyWhatIsStoredWithItsClaim(t *testing.T) {
 	}
 }
 
-// A conflict gives the worker back; the next try reserves one again.
+// A conflict returns the worker; the next attempt reserves one again.
 func TestAConflictGivesTheWorkerBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
@@ -195,7 +195,7 @@ func TestAConflictGivesTheWorkerBack(t *testing.T) {
 		first := s.send(intake.Message{Text: "hello", ChatID: "c1"})
 		synctest.Wait()
 		other := ""
-		s.overtake("head", func() { // another message comes into the chat first
+		s.overtake("head", func() { // another message arrives in the chat first
 			free := r.free
 			r.free = 0
 			other = s.send(intake.Message{Text: "me first", ChatID: "c1"}).Run.ID()
@@ -248,7 +248,7 @@ func TestAStartThatTakesTooLongMakesNoCall(t *testing.T) {
 	})
 }
 
-// What keeps an accepted run from ending is logged, and the run is taken up again.
+// An error that prevents the end of an accepted run is logged. The run is executed again.
 func TestAStartThatFailsIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
@@ -266,7 +266,7 @@ func TestAStartThatFailsIsLogged(t *testing.T) {
 	})
 }
 
-// A run that is accepted while its process stops is handed over.
+// A run that is accepted while its process stops is released.
 func TestARunThatIsStartedWhileItsProcessStopsIsHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
@@ -292,7 +292,8 @@ func TestARunThatIsStartedWhileItsProcessStopsIsHandedOver(t *testing.T) {
 	})
 }
 
-// A run whose start deadline has passed while runs of its organization were at work begins when its turn comes.
+// A run begins when its turn comes, even if its start deadline has passed while other runs of its organization were
+// running.
 func TestAWorkerBeginsWhatItsOrganizationHasHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)

@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// many is a reply with so many calls of a tool.
+// many is a reply with this number of calls of a tool.
 func many(calls int, name string) model.Reply {
 	reply := model.Reply{Finish: "tool_calls", Text: "I call.", InputTokens: 100, OutputTokens: 1000}
 	for i := range calls {
@@ -26,7 +26,7 @@ func many(calls int, name string) model.Reply {
 	return reply
 }
 
-// longer changes the agent so that a run may take many steps, and counts its tokens.
+// longer changes the agent so that a run may take many steps, and its tokens are counted.
 func (s *stage) longer() {
 	steps, seconds, most := 1000, 60, int64(1_000_000)
 	s.edit(func(spec *catalog.AgentSpec) {
@@ -36,7 +36,7 @@ func (s *stage) longer() {
 	})
 }
 
-// More steps than a commit has room for are journalled, however the work is stopped.
+// More steps than fit into a commit are journalled, in every way that the work is stopped.
 func TestManyStepsAreKeptWhenTheWorkIsStopped(t *testing.T) {
 	for name, c := range map[string]struct {
 		end    func(s *stage, run string, stop func())
@@ -90,7 +90,7 @@ func TestManyStepsAreKeptWhenTheWorkIsStopped(t *testing.T) {
 	}
 }
 
-// A cancel that comes while many steps are journalled loses none of the others.
+// A cancel that arrives while many steps are journalled loses none of the others.
 func TestACancelAmongManyStepsLosesNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
