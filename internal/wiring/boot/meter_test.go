@@ -20,7 +20,7 @@ import (
 	"agentplatform/internal/text/ranking"
 )
 
-// counted has the values of counters, and how often something was observed, by the values of their labels in order.
+// counted returns the values of counters, or the number of observations, by the values of their labels in order.
 func counted(t *testing.T, r *prometheus.Registry, name string) map[string]int {
 	t.Helper()
 	families, err := r.Gather()
@@ -42,7 +42,7 @@ func counted(t *testing.T, r *prometheus.Registry, name string) map[string]int {
 	return values
 }
 
-// Each status that a run enters counts once; what a run does within a status does not count.
+// Each status that a run enters counts once. Changes within a status do not count.
 func TestEachStatusOfARunIsCounted(t *testing.T) {
 	r := prometheus.NewRegistry()
 	m := newRunMeter(r)
@@ -97,7 +97,7 @@ func TestEachIngestionIsCountedAtItsEnd(t *testing.T) {
 	assert.Equal(t, map[string]int{"": 3}, counted(t, r, "ingestion_wait_seconds"))
 }
 
-// Searches count by what became of them; what was refused as it stands does not.
+// Searches count by their outcome. A search that was refused as invalid does not count.
 func TestSearchesAreCountedByOutcome(t *testing.T) {
 	r := prometheus.NewRegistry()
 	m := newKnowledgeMeter(r)

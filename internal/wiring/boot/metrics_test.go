@@ -22,7 +22,7 @@ func start(t *testing.T, dir, metrics string) (*boot.Local, error) {
 	return boot.StartLocal(t.Context(), s, slog.New(slog.DiscardHandler))
 }
 
-// METRICS_ADDR serves the metrics to everybody, by any name of the machine, and nothing else, until the service stops.
+// METRICS_ADDR serves only the metrics, to all clients, by any name of the machine, until the service stops.
 func TestMetricsAreServedAtTheirOwnAddress(t *testing.T) {
 	dir := t.TempDir()
 	l, err := start(t, dir, "127.0.0.1:0")
@@ -30,7 +30,7 @@ func TestMetricsAreServedAtTheirOwnAddress(t *testing.T) {
 	ask := func(method, url string) (status int, body string) {
 		r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 		require.NoError(t, err)
-		r.Host = "service.internal:9090" // as a scraper elsewhere calls it
+		r.Host = "service.internal:9090" // as a scraper on another machine calls it
 		answer, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
 		defer func() { _ = answer.Body.Close() }()
@@ -60,7 +60,7 @@ func TestMetricsAreServedAtTheirOwnAddress(t *testing.T) {
 	require.NoError(t, free.Close())
 }
 
-// An address that cannot be listened on ends the start with an error that names it. Nothing is left open.
+// An unusable address ends the start with an error that names it. Nothing is left open.
 func TestMetricsAtABadAddressEndTheStart(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

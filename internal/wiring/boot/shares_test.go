@@ -23,7 +23,8 @@ import (
 	"agentplatform/internal/store/queue/localqueue"
 )
 
-// Blobs leave the floor free, and growing rows half of it. An organization that has its half of either stops no other.
+// Blobs leave the floor free, and growing rows half of it. An organization that uses its half of either does not stop
+// another.
 func TestBlobsAndRowsLeaveAFloorOfTheDisk(t *testing.T) {
 	const mib = 1 << 20
 	for size, floor := range map[int64]int64{100 * mib: 64 * mib, 16 << 30: 1 << 30, 1 << 40: 2 << 30} {
@@ -51,8 +52,8 @@ func TestBlobsAndRowsLeaveAFloorOfTheDisk(t *testing.T) {
 	}
 }
 
-// An organization of many users wants all of what a queue shares out, and more. Another one has its first unit, and
-// so has one beside two of them.
+// An organization of many users requests more than a queue shares out. Another one gets its first unit, and so does one
+// next to two of them.
 func TestOneOrganizationLeavesSomethingToOthers(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -89,7 +90,7 @@ func TestOneOrganizationLeavesSomethingToOthers(t *testing.T) {
 	}
 }
 
-// Many refusals for want of room are one error in the log, and another one after a while.
+// Many refusals because of a full disk are one error in the log, and another one after a while.
 func TestAFullDiskIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -31,7 +31,7 @@ import (
 	"agentplatform/internal/wiring/broker"
 )
 
-// spy notes what it is asked, and answers with an error.
+// spy records the asks, and answers with an error.
 type spy struct {
 	toolkit.Asker
 	provider.Models
@@ -83,7 +83,7 @@ func (s *spy) client() *broker.Client { return &broker.Client{Broker: s.broker()
 
 const id = "0123456789abcdef01234567"
 
-// Nothing is done for an ask that is not exactly one.
+// A malformed ask has no effect.
 func TestAnAskThatIsNoneIsRefused(t *testing.T) {
 	arguments := func(operation, text string) string {
 		return `{"operation":"` + operation + `","wait_ms":1000,"arguments":` + text + `}`
@@ -139,8 +139,8 @@ func TestAnAskThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-// A version after this one may say more about an ask, while both are deployed, or when this one is rolled back to.
-// What it says in the arguments may be what keeps something from being done, so an ask with more of those is none.
+// A later version may send more members in an ask, while both versions are deployed, or after a rollback. A new member
+// of the arguments may prevent an effect, so an ask with such a member is refused.
 func TestAnAskOfALaterVersionIsAnswered(t *testing.T) {
 	for ask, asked := range map[string]int{
 		`{"operation":"toolkit.refresh","wait_ms":1000,"later":{"a":[1]},"arguments":{%s},"author":{
@@ -169,7 +169,7 @@ func TestTheSampleIsAnAsk(t *testing.T) {
 	assert.Equal(t, "refresh-toolkit", author.Operation)
 }
 
-// Asker and broker may be of two versions: the members of an answer keep their names.
+// Client and broker may have different versions: the members of an answer keep their names.
 func TestTheMembersOfAnswersKeepTheirNames(t *testing.T) {
 	tried := toolkit.Attempt{Result: "r", Error: "e", Elapsed: 7}
 	posted := record.DeliveryAttempt{
@@ -201,7 +201,8 @@ func TestTheMembersOfAnswersKeepTheirNames(t *testing.T) {
 	}
 }
 
-// What is done ends before whoever asked gives up, and so that the way back has some time; never later than any asker.
+// The broker's work ends before its client's wait, so that there is time for the answer. It never takes longer than any
+// client waits.
 func TestTheDeadlineCrosses(t *testing.T) {
 	for given, want := range map[time.Duration]time.Duration{
 		0:                      28500 * time.Millisecond, // there is none
@@ -242,7 +243,7 @@ func TestAPanicIsContained(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// An answer that Lambda would not carry is refused in words, and so is an ask.
+// An answer that is too large for Lambda is refused with a message, and so is an ask.
 func TestWhatIsTooLargeIsAProblem(t *testing.T) {
 	w := newWorld(t, "through a broker")
 	w.kind.size = broker.MaxAnswer
@@ -261,7 +262,8 @@ func TestWhatIsTooLargeIsAProblem(t *testing.T) {
 	assert.Zero(t, s.asked)
 }
 
-// A broker that has not got an ask may be asked again; after any other end nobody knows what was done.
+// An ask that the broker has not received may be sent again. After any other error it is unknown whether the work was
+// done.
 func TestABrokerThatGivesNoAnswer(t *testing.T) {
 	lost := errors.New("the connection was lost")
 	for name, c := range map[string]struct {
@@ -291,12 +293,12 @@ func TestABrokerThatGivesNoAnswer(t *testing.T) {
 	}
 }
 
-// saying is a line with one answer.
+// saying is a line that always returns one answer.
 type saying string
 
 func (s saying) Invoke(context.Context, []byte) ([]byte, error) { return []byte(s), nil }
 
-// far is a line to a broker in another process: nothing of the asker's context but its end arrives.
+// far is a line to a broker in another process: of the client's context only its end has an effect.
 type far struct {
 	broker *broker.Broker
 	tracer *trace.Tracer
@@ -306,8 +308,8 @@ func (f far) Invoke(_ context.Context, ask []byte) ([]byte, error) {
 	return f.broker.Invoke(trace.With(context.Background(), f.tracer), ask)
 }
 
-// What the broker does is a part of the request that asks for it, in one trace over both processes; a request that is
-// not sampled has no trace there either.
+// The broker's work belongs to the request that caused it, in one trace over both processes. A request that is not
+// sampled has no trace there either.
 func TestTheBrokersWorkIsInTheTraceOfTheRequest(t *testing.T) {
 	exported := tracetest.NewInMemoryExporter()
 	tracer := trace.New(1, exported)
@@ -341,7 +343,7 @@ func TestTheBrokersWorkIsInTheTraceOfTheRequest(t *testing.T) {
 	assert.Len(t, exported.GetSpans(), 4, "whoever has no trace gets none")
 }
 
-// waiter takes a minute of the clock to answer.
+// waiter answers after a minute of the clock.
 type waiter struct {
 	saying
 
@@ -353,7 +355,7 @@ func (w *waiter) Invoke(ctx context.Context, ask []byte) ([]byte, error) {
 	return w.saying.Invoke(ctx, ask)
 }
 
-// What is asked of the broker is no time of the answer's own.
+// Waits for the broker do not count as the answer's own time.
 func TestAsksAreWaits(t *testing.T) {
 	w := &waiter{saying: `{"result":{}}`}
 	ctx, clock := waiting.New(t.Context(), func() time.Duration { return w.clock })
@@ -362,7 +364,7 @@ func TestAsksAreWaits(t *testing.T) {
 	assert.Equal(t, time.Minute, clock.Total())
 }
 
-// Errors are the same behind the hop, in all that anybody asks of them.
+// Errors are the same after the call, in all properties that callers use.
 func TestErrorsCrossAsTheyAre(t *testing.T) {
 	whole := &problem.Error{
 		Code: "some_code", Message: "in words", Fields: []problem.Field{{Location: "body.x", Message: "is wrong"}},
@@ -387,7 +389,7 @@ func TestErrorsCrossAsTheyAre(t *testing.T) {
 	}
 }
 
-// earlier is a broker of an earlier version, which always gives the same answer.
+// earlier is a broker of an earlier version, which always returns the same answer.
 type earlier string
 
 func (e earlier) Invoke(context.Context, []byte) ([]byte, error) { return []byte(e), nil }
@@ -400,8 +402,8 @@ func TestAPromptWithoutArgumentsHasAListOfThem(t *testing.T) {
 	assert.Equal(t, []tool.Prompt{{Name: "n", Description: "d", Arguments: []string{}}}, found.Prompts)
 }
 
-// What an embedding model has used before it failed is counted, and what it calls too long is not sent again: the
-// broker has tried.
+// The tokens that an embedding model used before a failure are counted. Texts that it refuses as too long are not sent
+// again: the broker has tried.
 func TestTokensOfAFailureAreCounted(t *testing.T) {
 	s := &spy{embeds: func(r embedding.Request) (embedding.Reply, error) {
 		if len(r.Texts) == 32 {

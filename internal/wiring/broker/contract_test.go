@@ -36,7 +36,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// world is a deployment whose secrets a broker can open, and what is asked of it: by itself, or through the broker.
+// world is a deployment whose secrets a broker can open. Tests call it directly, or through the broker.
 type world struct {
 	kind         *kind
 	catalogue    *catalogue
@@ -50,7 +50,7 @@ type world struct {
 	models provider.Models
 }
 
-// ways are how a world is asked.
+// ways are the ways to call a world.
 var ways = []string{"by itself", "through a broker"}
 
 func newWorld(t *testing.T, way string) *world {
@@ -111,7 +111,7 @@ func (w *world) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusTeapot, Body: io.NopCloser(strings.NewReader("short and stout"))}, nil
 }
 
-// kind is a kind of toolkits whose server says what it is told to.
+// kind is a kind of toolkits whose server returns configured answers.
 type kind struct {
 	names  []string
 	about  string
@@ -172,7 +172,7 @@ var errMayNot = problem.New(problem.Forbidden, "insufficient_permission", "this 
 func never() error  { return errMayNot }
 func gladly() error { return nil }
 
-// outcome is what an operation gave, as far as anybody who asks can see it.
+// outcome is the result of an operation, as far as callers can see it.
 type outcome struct {
 	Result    any
 	Text      string
@@ -213,8 +213,7 @@ func seen(w *world, result any, err error) outcome {
 	return o
 }
 
-// Whatever is asked of toolkits, a broker gives the same as the use case itself, the errors in all that can be seen of
-// them.
+// For any call of toolkits, a broker returns the same as the use case itself, with the same visible errors.
 func TestToolkitsAreAskedAlikeThroughABroker(t *testing.T) {
 	type do = func(w *world) (any, error)
 	try := func(name, arguments string, approve func() error) do {
@@ -254,7 +253,7 @@ func TestToolkitsAreAskedAlikeThroughABroker(t *testing.T) {
 		before func(*world)
 		do     do
 		code   string // of the problem; empty: there is none
-		says   string // in what comes, or in the error
+		says   string // contained in the result, or in the error
 	}{
 		"a refresh":                     {offers("", "changes", "stays", "comes"), refresh, "", "Added:[comes]"},
 		"a refresh that finds nothing":  {plain, refresh, "", "Added:[]"},
@@ -304,7 +303,7 @@ func TestToolkitsAreAskedAlikeThroughABroker(t *testing.T) {
 	}
 }
 
-// What a broker does is in the audit log in the name of whoever asked, and credentials are opened for the server alone.
+// The broker's work is in the audit log with the name of the client's user. Credentials are opened only for the server.
 func TestWhatIsAskedIsDoneInItsAuthorsName(t *testing.T) {
 	for _, way := range ways {
 		w := newWorld(t, way)
@@ -380,7 +379,7 @@ func TestModelsAreAskedForAlikeThroughABroker(t *testing.T) {
 
 type modelsOf = provider.Models
 
-// Whether an agent may have a model that needs no key is known without asking.
+// The check of a model that needs no key makes no call.
 func TestNobodyIsAskedAboutAModelThatNeedsNoKey(t *testing.T) {
 	m := &broker.Models{Client: &broker.Client{Broker: dead{errors.New("asked")}}, Near: &provider.Set{
 		Host: host.System(), Catalogues: map[string]model.Catalogue{"demo": &catalogue{}},

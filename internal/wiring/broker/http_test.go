@@ -18,10 +18,10 @@ import (
 	"agentplatform/internal/wiring/broker"
 )
 
-// What differs from one answer to the next: ids, times, and how long something took.
+// Parts that differ between two answers: ids, times, and durations.
 var passing = regexp.MustCompile(`[0-9a-f]{24}|\d{4}-\d\d-\d\dT[\d:.]+Z|"(duration|latency)_ms":\d+`)
 
-// Clients cannot tell a deployment with a broker from one without.
+// Clients cannot distinguish a deployment with a broker from one without.
 func TestClientsSeeNoBroker(t *testing.T) {
 	type request struct {
 		method, path, body string
@@ -91,7 +91,7 @@ func TestClientsSeeNoBroker(t *testing.T) {
 	assert.Equal(t, answers[ways[0]], answers[ways[1]])
 }
 
-// A broker that has no room now has clients told to come again.
+// If a broker has no capacity, clients get an answer with Retry-After.
 func TestABusyBrokerIsUnavailable(t *testing.T) {
 	e := httpapitest.New(t, func(c *service.Config) {
 		c.Prober = &broker.Client{Broker: dead{broker.ErrNotAsked}}

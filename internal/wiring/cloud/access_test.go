@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/wiring/cloud"
 )
 
-// emptyTable answers as DynamoDB does where the tables are empty and the role may only read.
+// emptyTable answers like DynamoDB if the tables are empty and the role may only read.
 type emptyTable struct {
 	mu    sync.Mutex
 	calls []string
@@ -44,7 +44,7 @@ func (e *emptyTable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// The first start of the stream service may come before anything was stored: its role cannot store it.
+// The first start of the stream service may come before any data is stored: its role cannot write.
 func TestAProgramThatOnlyReadsStartsAtAnEmptyStore(t *testing.T) {
 	db := &emptyTable{}
 	server := httptest.NewServer(db)

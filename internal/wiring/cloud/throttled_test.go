@@ -21,7 +21,7 @@ import (
 	"agentplatform/internal/wiring/cloud"
 )
 
-// throttled is a DynamoDB whose tables are empty and, from some time on, take no more. It counts the calls since then.
+// throttled is a DynamoDB with empty tables that refuses all calls from some time on. It counts the calls since then.
 type throttled struct {
 	on    bool
 	calls int
@@ -39,8 +39,8 @@ func (d *throttled) Do(*http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// Who asks is told after about a second to come again, and not after the half minute at which API Gateway gives up. The
-// store alone repeats: the SDK in its own way below it would multiply both the calls and the waiting.
+// A client gets a retry answer after about a second, not after the half minute at which API Gateway ends the request.
+// Only the store retries: retries of the SDK below it would multiply both the calls and the waiting.
 func TestAThrottledTableIsGivenUpSoon(t *testing.T) {
 	settings, err := setting.Read(nil)
 	require.NoError(t, err)

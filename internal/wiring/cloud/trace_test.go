@@ -23,7 +23,7 @@ import (
 	"agentplatform/internal/platform/trace"
 )
 
-// traced is a platform whose traces go to an address; what else it has, its traces do not need.
+// traced is a platform that sends its traces to an address, without the parts that traces do not need.
 func traced(t *testing.T, endpoint string) (*Platform, *bytes.Buffer) {
 	t.Helper()
 	var metrics bytes.Buffer
@@ -39,7 +39,7 @@ func traced(t *testing.T, endpoint string) (*Platform, *bytes.Buffer) {
 	return p, &metrics
 }
 
-// An invocation sends its traces before it ends: a function may be frozen from then on.
+// An invocation sends its traces before it ends: a function may be frozen after that.
 func TestAnInvocationSendsItsTracesBeforeItEnds(t *testing.T) {
 	t.Setenv("AWS_LAMBDA_FUNCTION_NAME", "worker")
 	var got []string

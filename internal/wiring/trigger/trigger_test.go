@@ -52,7 +52,7 @@ func TestARequestArrivesAsTheClientMadeIt(t *testing.T) {
 	assert.Equal(t, []string{"1"}, answer.MultiValueHeaders["X-Request-Id"])
 }
 
-// A request ends while there is time to say so.
+// A request ends while there is time to send an answer.
 func TestARequestEndsBeforeItsFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		handle := trigger.Buffered(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -69,7 +69,7 @@ func TestARequestEndsBeforeItsFunction(t *testing.T) {
 }
 
 func TestAClientCannotChooseItsAddress(t *testing.T) {
-	const edge = "130.176.1.2" // CloudFront, as the gateway saw it
+	const edge = "130.176.1.2" // CloudFront, as the gateway has seen it
 	for forwarded, want := range map[string]string{
 		"203.0.113.7, " + edge:             "203.0.113.7:0",
 		"1.1.1.1, 203.0.113.7, " + edge:    "203.0.113.7:0",
@@ -80,7 +80,7 @@ func TestAClientCannotChooseItsAddress(t *testing.T) {
 		", " + edge:                        edge + ":0",
 		edge:                               edge + ":0",
 		"":                                 edge + ":0",
-		"203.0.113.7, 198.51.100.1":        edge + ":0", // not as the gateway saw it
+		"203.0.113.7, 198.51.100.1":        edge + ":0", // not as the gateway has seen it
 		"203.0.113.7, " + edge + ", 198.51.100.1": edge + ":0",
 		"203.0.113.7:4711, " + edge:               edge + ":0",
 	} {
@@ -280,8 +280,8 @@ func TestAMessageThatComesAgainSoonIsHandledInPlace(t *testing.T) {
 	})
 }
 
-// What a function cannot end in its time goes on in another invocation, by the same message: also when its handler was
-// called before in the same invocation.
+// Work that a function cannot finish in its time continues in another invocation, by the same message. That also holds
+// if its handler was called before in the same invocation.
 func TestAHandlerHandsOverBeforeItsFunctionIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const function = 15 * time.Minute
@@ -290,12 +290,12 @@ func TestAHandlerHandsOverBeforeItsFunctionIsEnded(t *testing.T) {
 		began := time.Now()
 		var ended []time.Duration
 		handle := trigger.HandOver(func(ctx context.Context, _ string) (time.Duration, error) {
-			if len(ended) == 0 { // a first attempt that fails for a while
+			if len(ended) == 0 { // a first attempt with a temporary failure
 				time.Sleep(6 * time.Minute)
 				ended = append(ended, time.Since(began))
 				return time.Second, nil
 			}
-			<-ctx.Done() // and records that it gives its work back
+			<-ctx.Done() // and records that it releases its work
 			ended = append(ended, time.Since(began))
 			return 0, nil
 		}, 13*time.Minute)

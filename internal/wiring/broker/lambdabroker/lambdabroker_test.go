@@ -23,7 +23,7 @@ import (
 	"agentplatform/internal/wiring/broker/lambdabroker"
 )
 
-// line leads to a function named "broker" at an address.
+// line invokes a function named "broker" at an address.
 func line(address string) broker.Invoker {
 	return lambdabroker.New(aws.Config{
 		Region: "eu-central-1", BaseEndpoint: &address,
@@ -31,7 +31,7 @@ func line(address string) broker.Invoker {
 	}, "broker")
 }
 
-// served is a server that stands in for Lambda, and how often it was asked.
+// served is a server in place of Lambda, and the number of its requests.
 func served(t *testing.T, h http.HandlerFunc) (broker.Invoker, *atomic.Int64) {
 	t.Helper()
 	var asked atomic.Int64
@@ -63,7 +63,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// Nothing is invoked twice, and only what Lambda has not begun is said to be that.
+// No ask is invoked twice. Only a call that Lambda has not begun is reported as such.
 func TestAnAskIsInvokedOnce(t *testing.T) {
 	const id = "0123456789abcdef01234567"
 	for name, c := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"agentplatform/internal/wiring/cloud/brokerclient"
 )
 
-// The broker is asked about models that need a key, and about no others: nothing listens here.
+// The broker checks models that need a key, and no others: the address here has no listener.
 func TestModelsThatNeedAKeyAreTheBrokersAffair(t *testing.T) {
 	nowhere := "http://127.0.0.1:1"
 	p := &cloud.Platform{

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Outside Lambda nothing is limited; there three quarters of what the function has.
+// Outside Lambda nothing is limited. In Lambda the limit is three quarters of the function's memory.
 func TestTheHeapIsLimitedByTheFunctionsMemory(t *testing.T) {
 	before := debug.SetMemoryLimit(math.MaxInt64)
 	defer debug.SetMemoryLimit(before)

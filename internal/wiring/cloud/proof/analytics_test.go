@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// What is asked about a year of a ledger costs a bounded number of calls of DynamoDB, once it is rolled up; rolling up
+// Analytics of a year of a ledger cost a bounded number of calls of DynamoDB, once the ledger is rolled up. The rollup
 // costs a few for each day. TestReadsOfAYearAreBounded of internal/org/analytics counts the units.
 func TestAYearOfAnalyticsIsReadInAFewCalls(t *testing.T) {
 	meter := newMeter()

@@ -56,7 +56,7 @@ type bench struct {
 	hook     string // a webhook receiver's address
 }
 
-// open wires everything for AWS with new resources. Through, which may be nil, changes the clients' configuration.
+// open wires everything for AWS with new resources. through, which may be nil, changes the clients' configuration.
 func open(t *testing.T, through func(aws.Config) aws.Config, settings ...string) *bench {
 	t.Helper()
 	receiver := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -71,7 +71,7 @@ func open(t *testing.T, through func(aws.Config) aws.Config, settings ...string)
 	account := awstest.Config(t)
 	db, queues := dynamodb.NewFromConfig(account), sqs.NewFromConfig(account)
 	run := awstest.Queue(t, queues)
-	// With so large a burst no request is one of those that tell other functions what its key has used.
+	// With so large a burst no request writes the use of its key for other functions.
 	read, err := setting.Read(append([]string{"RATE_BURST=1000000", "KEY_CHATS=100", "WEBHOOK_ALLOW_HOSTS=" + host,
 		"WEBHOOK_SECRET=s"}, settings...))
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func open(t *testing.T, through func(aws.Config) aws.Config, settings ...string)
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	b.url = server.URL + "/api/v1"
-	p.Cloud.Reader = "reader" // there is none: the runs here have no files
+	p.Cloud.Reader = "reader" // it does not exist: the runs here have no files
 	b.worker, err = runworker.New(t.Context(), p)
 	require.NoError(t, err)
 	b.sender = &webhook.Sender{
@@ -138,7 +138,7 @@ func (b *bench) call(method, path, kind string, body io.Reader, want int) map[st
 	return answer
 }
 
-// run sends a message and has the worker execute it until it pauses or ends.
+// run sends a message, and lets the worker execute it until it pauses or ends.
 func (b *bench) run(fields ...string) string {
 	b.Helper()
 	body, kind := form(append(fields, "agent_id", b.first.Agent.ID, "wait", "false")...)
@@ -152,13 +152,13 @@ func form(fields ...string) (body io.Reader, kind string) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
 	for i := 0; i+1 < len(fields); i += 2 {
-		_ = w.WriteField(fields[i], fields[i+1]) // a buffer takes everything
+		_ = w.WriteField(fields[i], fields[i+1]) // a buffer accepts everything
 	}
 	_ = w.Close()
 	return &b, w.FormDataContentType()
 }
 
-// document adds a document and has the ingester take it to its end.
+// document adds a document, and lets the ingester process it to its end.
 func (b *bench) document(base, text string) {
 	b.Helper()
 	body, err := json.Marshal(map[string]any{"title": "a", "text": text})

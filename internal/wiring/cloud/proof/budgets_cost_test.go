@@ -24,7 +24,7 @@ func TestStepsOfRunsWithTheSameBudgetsNeverConflictOnDynamoDB(t *testing.T) {
 }
 
 // fiveBudgets gives a token budget to the organization, the user, its group, the key and the agent of each run, before
-// anything has read them.
+// any of them is read.
 func (b *bench) fiveBudgets() {
 	b.Helper()
 	most, scope, tx := int64(1)<<40, record.Of(b.first.Organization.ID), b.Store.Begin(b.Host.NewID())

@@ -60,7 +60,7 @@ func (c *counting) Commit(ctx context.Context, token string, ops ...table.Op) er
 	return err
 }
 
-// nobody is a queue and a notifier that nobody reads.
+// nobody is a queue and a notifier without readers.
 type nobody struct{}
 
 func (nobody) Send(context.Context, queue.Message) error { return nil }
@@ -76,7 +76,7 @@ type load struct {
 	limits []record.Limit
 }
 
-// budgetLoad makes 64 runs, so many concurrently, checks that each token was counted once, and logs what that took.
+// budgetLoad makes 64 runs, atOnce of them in parallel. It checks that each token was counted once, and logs the cost.
 func budgetLoad(t *testing.T, items table.Table, atOnce int) {
 	t.Helper()
 	const runs = 64
@@ -95,7 +95,7 @@ func budgetLoad(t *testing.T, items table.Table, atOnce int) {
 	for range atOnce {
 		all.Go(func() {
 			for next.Add(1) <= runs {
-				if err := l.run(t.Context()); err != nil { // a run that conflicts too often goes on later
+				if err := l.run(t.Context()); err != nil { // a run that conflicts too often continues later
 					failed.Add(1)
 					t.Log(err)
 				}
@@ -124,7 +124,7 @@ func (l load) run(ctx context.Context) error {
 	}
 	_, err := l.Accept(ctx, l.Store.Begin(id), transition.Acceptance{
 		Spec: spec, Input: record.Input{Message: "m"},
-		Slots: lifecycle.Slots{User: "over/" + id, Organization: "over/" + id}, // in nobody's way
+		Slots: lifecycle.Slots{User: "over/" + id, Organization: "over/" + id}, // without conflicts with others
 		Chat:  record.Fresh(lifecycle.Chat{ID: id, Organization: "o", User: "x", CreatedAt: l.Host.Now()}),
 	})
 	work := lifecycle.Work{Attempt: 1}

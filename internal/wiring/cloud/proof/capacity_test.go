@@ -23,37 +23,36 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Quotas of AWS, a second unless they say otherwise, as they are in a large Region before anything is asked for; the
-// sources stand in docs/capacity.md.
+// Default quotas of AWS in a large Region, per second unless stated otherwise. The sources are in docs/capacity.md.
 const (
 	partitionWrites, partitionReads = 1_000, 3_000 // units of a partition of DynamoDB, which no quota raises
 	tableUnits                      = 40_000       // read units, and write units, of a table
-	functionsAtOnce                 = 1_000        // that an event source of SQS invokes, whatever the account's quota
+	functionsAtOnce                 = 1_000        // that an event source of SQS invokes, with any quota of the account
 	gatewayRequests                 = 10_000       // of an account and Region
 	queueInFlight                   = 120_000      // messages that are being handled, of a queue
 	machineStarts                   = 300          // after the first 1,300
 	machinesOpen                    = 1_000_000    // waits that are open, of an account and Region
 )
 
-// What the report assumes of the service.
+// The report's assumptions about the service.
 const (
-	runSeconds     = 10                // a run takes
+	runSeconds     = 10                // duration of a run
 	requestsARun   = 2                 // a message, and a question for its end
-	looksASecond   = 2                 // by the worker while the model speaks: its cancel, its readers
-	organizations  = 10_000            // and the largest of them has
+	looksASecond   = 2                 // by the worker during the model call: for a cancel, for readers
+	organizations  = 10_000            // the largest of them has
 	largestShare   = 0.05              // of the runs
 	streamsATask   = 1_000             // infra/stacks/front.go
 	runsAtOnce     = 200               // of a container, infra/stacks/workers.go
-	framesRead     = 4 * 2             // a second, of a stream that speaks: in each glance two, internal/run/stream
-	processorsRead = 0.0004            // for a stream that speaks, measured in November 2026 (docs/performance.md)
-	glanceSeconds  = 2                 // between two looks at a stream that says nothing, internal/run/stream
-	rowsOfAGlance  = 2                 // the run's head, and the place of its next frame
+	framesRead     = 4 * 2             // a second, of a stream with output: two in each poll, internal/run/stream
+	processorsRead = 0.0004            // for a stream with output, measured in November 2026 (docs/performance.md)
+	glanceSeconds  = 2                 // between two polls of a stream without output, internal/run/stream
+	rowsOfAGlance  = 2                 // the run's head, and the key of its next frame
 	aLook          = 0.5               // units: it may lag
 	dueAtOnce      = 1_000_000 / 3_600 // of a million pauses that began within an hour
 	pausedRunBytes = 6_000             // of a run that waits, with its chat, slots and pause
 )
 
-// part is what one kind of partition takes.
+// part is the load of one kind of partition.
 type part struct {
 	name         string
 	writes, read float64 // units of a run
@@ -61,12 +60,12 @@ type part struct {
 	scope        string  // whose runs share it
 }
 
-// breaks is the load in runs a second at which one of the partitions takes no more.
+// breaks is the load in runs a second at which one of the partitions is full.
 func (p part) breaks() float64 {
 	return float64(p.partitions) * min(partitionWrites/max(p.writes, 1e-9), partitionReads/max(p.read, 1e-9))
 }
 
-// What names of partitions are made of.
+// Parts of the names of partitions.
 var (
 	anID   = regexp.MustCompile(`[0-9a-f]{24}`)
 	aUser  = regexp.MustCompile(`(user|-of)/(ORG/)?[0-9a-f]{24}`)
@@ -74,8 +73,8 @@ var (
 	aShard = regexp.MustCompile(`(^|/)[0-9]+$`)
 )
 
-// TestCapacity counts which partitions a plain run writes and reads, and says what a load does to each, against the
-// quotas of AWS: make capacity rewrites docs/capacity.md.
+// TestCapacity counts the partitions that a plain run writes and reads. It compares the effect of a load on each with
+// the quotas of AWS; make capacity rewrites docs/capacity.md.
 func TestCapacity(t *testing.T) {
 	const runs = 128
 	m := newMeter()
@@ -127,8 +126,8 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// kinds are the kinds of partitions that runs share, those that break first before the others. ORG and USER stand for
-// ids, n for a shard; what belongs to one run or one chat is left out, as its load is that of one run.
+// kinds are the kinds of partitions that runs share, sorted by the load at which they break. ORG and USER stand for
+// ids, n for a shard. Partitions of one run or one chat are left out, as their load is that of one run.
 func (b *bench) kinds(m *meter, runs int) []part {
 	type kind struct {
 		written, read float64
@@ -168,7 +167,7 @@ func (b *bench) kinds(m *meter, runs int) []part {
 		p := part{name: at, writes: k.written / float64(runs), read: k.read / float64(runs),
 			partitions: len(k.partitions)}
 		switch {
-		case strings.Contains(at, "ID"), p.writes+p.read < 0.05: // of one run or chat; of what is remembered
+		case strings.Contains(at, "ID"), p.writes+p.read < 0.05: // of one run or chat; of cached values
 			continue
 		case strings.Contains(at, "USER"):
 			p.scope = "a user"
@@ -183,7 +182,7 @@ func (b *bench) kinds(m *meter, runs int) []part {
 	return parts
 }
 
-// loads says what three loads ask of each quota.
+// loads returns the use of each quota by three loads.
 func loads(writes, reads float64, ofOrganization, ofService part) string {
 	var s strings.Builder
 	section := func(title string) {
@@ -237,8 +236,8 @@ func loads(writes, reads float64, ofOrganization, ofService part) string {
 	return s.String()
 }
 
-// days says what the daily work of organizations asks of the tables, by that of one without a run that day, and of one
-// with as many as one has at the load above.
+// days returns the load of the daily work of organizations on the tables. It uses two organizations: one without a run
+// on that day, and one with its number of runs at the load above.
 func (b *bench) days(m *meter) string {
 	const runs, hour = 1_000 * 86_400.0, 3_600.0
 	const each = int(runs * (1 - largestShare) / organizations)
@@ -263,7 +262,7 @@ func (b *bench) days(m *meter) string {
 	return s.String()
 }
 
-// day counts the daily work of an organization that had so many runs yesterday, as function job does it.
+// day counts the daily work of an organization that had entries runs yesterday, as function job does it.
 func (b *bench) day(m *meter, entries int) bill {
 	now := b.Host.Now()
 	yesterday := now.Truncate(24 * time.Hour).Add(-24 * time.Hour)

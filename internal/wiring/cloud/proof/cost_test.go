@@ -25,9 +25,9 @@ func TestTheCostOfARunIsWithinItsLimit(t *testing.T) {
 	b.run("message", "warm up") // fills the caches
 	meter.take()
 	var rows []row
-	// What is written is that of the most expensive of several: a timestamp that ends with a zero is written shorter,
-	// which can make an item fit into one unit less. What is read is the least of them: the worker looks at a run once
-	// a second, which is more often on a slow machine.
+	// The writes are those of the most expensive of several runs: a timestamp that ends with a zero is written shorter,
+	// which can make an item one unit smaller. The reads are those of the cheapest: the worker polls a run once a
+	// second, which is more polls on a slow machine.
 	add := func(name string, begin func() string) (dearest bill) {
 		reads, units := math.MaxInt, math.Inf(1)
 		for range 4 {
@@ -104,13 +104,17 @@ type row struct {
 	bill
 }
 
-// Prices in US dollars per million, us-east-1, on demand, November 2026: a write unit, a read unit (a consistent
-// read of up to 4 KB; half of one that may lag), an SQS request (the poller's receive and delete are two more for each
-// message), a state transition (a wait that ends early has two), a Lambda request.
+// Prices in US dollars per million, us-east-1, on demand, November 2026:
+//
+//   - a write unit
+//   - a read unit: a consistent read of up to 4 KB; half of one that may lag
+//   - an SQS request; the poller's receive and delete are two more for each message
+//   - a state transition; a wait that ends early has two
+//   - a Lambda request
 const (
 	priceUnit, priceRead, priceRequest, priceTransition, priceInvoke = 0.625, 0.125, 0.40, 25.0, 0.20
-	// S3: an object put, and read. S3 Vectors: a GB put (in dollars, not a million of them), a query (what it reads of
-	// a large index comes on top), any other call.
+	// S3: an object put, and read. S3 Vectors: a GB put (in dollars, not per million), a query (without the data that
+	// it reads of a large index), any other call.
 	priceObject, priceGet, priceVectors, priceQuery, priceIndex = 5.0, 0.40, 0.20, 2.50, 55.0
 )
 
@@ -138,14 +142,15 @@ func (b bill) dollars() float64 {
 		float64(b.VectorCalls)*priceIndex
 }
 
-// matches compares a table between its marks in infra/README.md with what it should be, or rewrites it.
+// matches compares a table between its marks in infra/README.md with the expected one, or rewrites it.
 func matches(t *testing.T, name, table string) {
 	t.Helper()
 	there := between(t, "../../../../infra/README.md", name, "make cost", table)
 	assert.Equal(t, table, there, "run make cost if this is meant")
 }
 
-// between is what stands between the marks of a name in a page, which a command rewrites: to a table, with -update.
+// between is the text between the marks of a name in a page, which a command rewrites. With -update it is replaced by a
+// table.
 func between(t *testing.T, page, name, command, table string) string {
 	t.Helper()
 	begin, end := "<!-- "+name+":begin, rewritten by "+command+" -->\n", "\n<!-- "+name+":end -->"
@@ -162,10 +167,10 @@ func between(t *testing.T, page, name, command, table string) string {
 	return table
 }
 
-// What a document costs until it is found, and a search.
+// The cost of a document until search finds it, and of a search.
 func TestTheCostOfKnowledgeIsListed(t *testing.T) {
 	meter := newMeter()
-	b := open(t, meter.into, "LEASE=5m") // a slow machine renews none
+	b := open(t, meter.into, "LEASE=5m") // a slow machine renews no lease
 	base, _ := b.post("/knowledge-bases", "application/json", strings.NewReader(`{"name":"b"}`),
 		http.StatusCreated)["knowledge_base_id"].(string)
 	b.document(base, "the first makes the index")
@@ -196,7 +201,7 @@ func TestTheCostOfKnowledgeIsListed(t *testing.T) {
 	matches(t, "knowledge", s.String())
 }
 
-// prose is a text of so many words, of a vocabulary of 500.
+// prose is a text of this number of words, with a vocabulary of 500.
 func prose(words int) string {
 	var b strings.Builder
 	for i := range words {

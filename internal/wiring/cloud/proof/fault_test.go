@@ -32,8 +32,8 @@ import (
 	"agentplatform/internal/store/table/dynamotable"
 )
 
-// proxy is between the service and AWS. While it is on, a request may be dropped, delayed or doubled, or its
-// response lost; and it answers with the conflicts and throttles that an emulator never produces.
+// proxy is between the service and AWS. While it is on, a request may be dropped, delayed or doubled, or its response
+// lost. It also answers with the conflicts and throttles that an emulator never produces.
 type proxy struct {
 	upstream, database string // where LocalStack is, and its DynamoDB
 	on                 atomic.Bool
@@ -177,7 +177,7 @@ func (b *bench) processes(ctx context.Context) (wait func()) {
 	return working.Wait
 }
 
-// send posts a message until the response is not a failure of the service; it returns the run that was started.
+// send posts a message until the response is not a failure of the service. It returns the run that was started.
 func (b *bench) send(key string, fields ...string) (run string) {
 	for range 150 {
 		var form bytes.Buffer
@@ -210,7 +210,7 @@ func (b *bench) send(key string, fields ...string) (run string) {
 		switch {
 		case response.StatusCode == http.StatusAccepted && answer.Parked != nil:
 			return answer.Parked.ParkedID
-		// a run that has failed meanwhile is reported with its own status
+		// A run that has failed by then is reported with its own status.
 		case answer.RunID != "" && (answer.Code == "" || answer.Code == "run_failed"):
 			return answer.RunID
 		case response.StatusCode >= 500, response.StatusCode == http.StatusTooManyRequests,
@@ -233,7 +233,7 @@ func TestWhatHoldsWhileEveryCallMayFail(t *testing.T) {
 	b := open(t, func(account aws.Config) aws.Config {
 		p.upstream, p.database = *account.BaseEndpoint, os.Getenv("AWS_ENDPOINT_URL_DYNAMODB")
 		account.BaseEndpoint = aws.String(server.URL)
-		t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", server.URL) // it would come first
+		t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", server.URL) // it would have precedence
 		return account
 	}, "LEASE=5s", "USER_CAP=100", "ORGANIZATION_CAP=100", "RATE_LIMIT=1000000", "RATE_BURST=1000000")
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -310,7 +310,7 @@ func TestWhatHoldsWhileEveryCallMayFail(t *testing.T) {
 	}
 }
 
-// unsettled is what is not finished, when it is asked for.
+// unsettled is the unfinished work at a point in time.
 type unsettled struct {
 	*bench
 	accepted map[string]string

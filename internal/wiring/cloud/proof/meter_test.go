@@ -17,9 +17,8 @@ import (
 	"agentplatform/internal/store/table/dynamotable"
 )
 
-// meter counts calls, and computes the write units that DynamoDB would bill: the units that a local DynamoDB
-// reports are unreliable. It must see every write since a table was created, as an index costs according to what
-// changes.
+// meter counts calls, and computes the write units that DynamoDB would bill: the units that a local DynamoDB reports
+// are unreliable. It must see every write since a table was created, as the cost of an index depends on the changes.
 type meter struct {
 	mu     sync.Mutex
 	calls  map[string]int
@@ -27,7 +26,7 @@ type meter struct {
 	reads  float64 // units
 	bytes  int     // of vectors with their metadata, as they are put
 	stored map[string]map[string]types.AttributeValue
-	// by partition of a table or an index: its name, a space, and the partition key
+	// By partition of a table or an index: its name, a space, and the partition key.
 	written map[string]int
 	read    map[string]float64
 }
@@ -110,7 +109,7 @@ func (m *meter) get(table *string, key map[string]types.AttributeValue, consiste
 	m.took(partition(table, key), kilobytes(m.stored[place(table, key)]), consistent)
 }
 
-// took counts a read of so many kilobytes of a partition: a unit for four, and half of that where it may lag.
+// took counts a read of kilobytes of a partition: a unit for four, and half of that if the read may lag.
 func (m *meter) took(partition string, kilobytes int, consistent bool) {
 	units := float64(max(1, (kilobytes+3)/4))
 	if !consistent {
@@ -130,15 +129,15 @@ func (m *meter) asked(p *dynamodb.QueryInput) string {
 	panic("proof: a query without a partition")
 }
 
-// partition names that of an item in its table.
+// partition is the name of an item's partition in its table.
 func partition(table *string, key map[string]types.AttributeValue) string {
 	return *table + "/ " + text(key[dynamotable.Layout().PartitionKey])
 }
 
-// leastPut is what S3 Vectors charges for a put at least, in bytes.
+// leastPut is the smallest put in bytes that S3 Vectors charges.
 const leastPut = 128 << 10
 
-// vectorBytes is what a vector counts as: its numbers, its metadata and its key.
+// vectorBytes is the size of a vector: its numbers, its metadata and its key.
 func vectorBytes(v vectors.PutInputVector) int {
 	metadata, err := v.Metadata.MarshalSmithyDocument()
 	if err != nil {
@@ -167,7 +166,7 @@ func (m *meter) delete(table *string, key map[string]types.AttributeValue, times
 	}
 }
 
-// indexed counts what keys-only indexes cost in write units: one to put an entry, one to remove it (not doubled in a
+// indexed counts the write units of keys-only indexes: one to put an entry, one to remove it (not doubled in a
 // transaction).
 func (m *meter) indexed(table *string, before, after map[string]types.AttributeValue) {
 	for _, index := range dynamotable.Layout().Indexes {
@@ -230,13 +229,13 @@ func size(a types.AttributeValue) int {
 	}
 }
 
-// bill is what was counted since the previous bill.
+// bill is the counts since the previous bill.
 type bill struct {
 	Writes, Reads, Sends, Timers, Units int // of table, queue and timer
 	ReadUnits                           float64
 
 	ObjectsPut, ObjectsRead                 int
-	VectorBytes, VectorQueries, VectorCalls int // what is put, asked, and other calls of the index
+	VectorBytes, VectorQueries, VectorCalls int // vectors put, queries, and other calls of the index
 }
 
 func (m *meter) take() bill {

@@ -25,14 +25,14 @@ import (
 	"agentplatform/internal/store/table/dynamotable"
 )
 
-// More prices in US dollars: a million GB seconds of a function on arm64; a million requests of API Gateway and of
-// CloudFront; an hour of a container's CPU and GB on arm64.
+// More prices in US dollars. They are for a million GB seconds of a function on arm64, for a million requests of API
+// Gateway and of CloudFront, and for an hour of a container's CPU and GB on arm64.
 const (
 	priceGBSecond, priceGateway, priceDistribution = 13.3334, 3.50, 1.20
 	priceCPU, priceGB                              = 0.03238, 0.00356
 )
 
-// What runs beside the model: the time of a function that is not spent waiting for it, in seconds.
+// The time of a function besides the wait for the model, in seconds.
 const beside = 0.2
 
 // A container of workers: half a CPU, 2 GB, and the runs at which another one starts (infra/stacks/workers.go).
@@ -78,8 +78,8 @@ func sleeps(seconds int) string { return fmt.Sprintf("/sleep %ds", seconds) }
 
 func streams(seconds int) string { return fmt.Sprintf("/stream %d 250ms", 4*seconds) }
 
-// TestTheCostOfRealisticRuns: the message and the answer have half a kilobyte, and the model takes its time. Runs of a
-// minute are run when the table is rewritten.
+// TestTheCostOfRealisticRuns: the message and the answer have half a kilobyte, and the model takes a realistic time.
+// Runs of a minute are made only when the table is rewritten.
 func TestTheCostOfRealisticRuns(t *testing.T) {
 	memory := memories(t)
 	lengths := []int{2, 10}
@@ -127,22 +127,22 @@ func TestTheCostOfRealisticRuns(t *testing.T) {
 		worker := memory("WorkerFunction") * priceGBSecond * (seconds + beside)
 		container := (containerCPUs*priceCPU + containerGB*priceGB) / 3600 * seconds / containerRuns * 1e6
 		name := fmt.Sprintf("of %d s, %s", o.seconds, o.way.name)
-		container -= float64(o.bill.Sends) * priceInvoke // they fetch what a function is invoked for
+		container -= float64(o.bill.Sends) * priceInvoke // they poll instead of being invoked
 		rows[name] = fmt.Sprintf("| %s | %.1f | %d | %.0f | %.0f | %.0f | %.0f | %.0f |\n", name, o.bill.ReadUnits,
 			o.bill.Units, rest, chat, worker, rest+chat+worker, rest+chat+container)
 		s.WriteString(rows[name])
 		assert.LessOrEqual(t, o.bill.Units, 30+2*4*o.seconds, "%s: write units", name) // a frame is a write
 		t.Logf("%s: %.1f s, %.1f read units", name, o.took, o.bill.ReadUnits)
-		// A tick of a stream that speaks, a quarter of a second, is a look of half a unit and a read of two frames: 10
-		// a second. The worker asks about once a second who watches, and some 20 do not depend on the time. (When a
-		// tick that had found both frames looked for two more, it was 4 a second more at worst, by where ticks fell: CI
+		// A tick of a stream with output, a quarter of a second, is a check of half a unit and a read of two frames: 10
+		// a second. The worker checks for readers about once a second, and some 20 do not depend on the time. (When a
+		// tick that had found both frames read two more, it was 4 a second more at worst, depending on the ticks: CI
 		// once counted 154.5 in ten seconds.)
 		assert.LessOrEqual(t, o.bill.ReadUnits, 30+12*o.took, "%s: read units", name)
 		if o.seconds == 10 && !o.way.waits {
 			assert.LessOrEqual(t, rest+chat+worker, 60.0, "dollars a million with the worker function")
 			assert.LessOrEqual(t, rest+chat+container, 30+o.took-seconds, "with containers; the aim was 25")
 		}
-		if !o.way.waits { // two looks a second, of half a unit: for a cancel, for readers
+		if !o.way.waits { // two checks a second, of half a unit: for a cancel, for readers
 			assert.LessOrEqual(t, o.bill.ReadUnits, 6+o.took, "%s: read units", name)
 		}
 	}
@@ -151,7 +151,7 @@ func TestTheCostOfRealisticRuns(t *testing.T) {
 	}
 }
 
-// realistic has a run executed by a worker beside the request, and counts its calls.
+// realistic lets a worker execute a run during the request, and counts its calls.
 func (b *bench) realistic(m *meter, w way, seconds int) (of bill, took float64) {
 	ctx, stop := context.WithCancel(b.Context())
 	defer stop()

@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/wiring/cloud/search"
 )
 
-// An ingestion counts once, at its end, and as failed only where neither the document nor a budget is the reason.
+// An ingestion counts once, at its end. It counts as failed only if neither the document nor a budget is the reason.
 func TestIngestionsAreCountedByWhoseFaultTheyAre(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	var out bytes.Buffer
