@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// abused starts a process with the default limits, and what a test sets.
+// abused starts a process with the default limits, and the settings of a test.
 func abused(t *testing.T, environ ...string) *program {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		t.Skip("memory and descriptors are read from /proc")
@@ -42,8 +42,9 @@ func (p *program) dial(say string) (net.Conn, error) {
 	return c, err
 }
 
-// atOnce is far more than a small request takes on a busy machine, some milliseconds, and less than one takes that
-// waits for a client that neither sends nor reads: the service gives such a client up after 10 s, or 30.
+// atOnce is far more than the time of a small request on a busy machine, some milliseconds. It is less than that of a
+// request that waits for a client which neither sends nor reads: the service closes such a connection after 10 s, or
+// 30.
 const atOnce = 8 * time.Second
 
 // answers is the slowest response of several small requests.
@@ -58,8 +59,8 @@ func (p *program) answers() (slowest time.Duration) {
 	return slowest
 }
 
-// Thousands of readers that read nothing from their stream use bounded memory, do not delay other clients, and
-// leave nothing behind.
+// Thousands of clients that never read their stream use bounded memory, do not delay other clients, and leave nothing
+// behind.
 func TestStalledReadersUseBoundedMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make bounds runs it")

@@ -15,16 +15,16 @@ import (
 	"agentplatform/internal/proof/peertest"
 )
 
-// The official client of AG-UI talks with an agent: a conversation, a tool that it executes, one
-// that it leaves, an approval, a question, a connection that it cuts and takes up, one that it stops to say something
-// else, errors, a cancelled run. It checks each event against the protocol's schema and order. Of the versions before
-// 1.0, it is the one that front ends made with CopilotKit have.
+// The official client of AG-UI talks with an agent: a conversation, a tool that it executes, one that it leaves, and an
+// approval. It also has a question, a connection that it cuts and resumes, and a run that it stops in order to send
+// another message. Last are errors, and a cancelled run. It checks each event against the protocol's schema and order.
+// The version before 1.0 is that of front ends made with CopilotKit.
 func TestTheOfficialClientOfAGUI(t *testing.T) {
 	t.Run("1.0", func(t *testing.T) { talksByAGUI(t, "@ag-ui/client", 1) })
 	t.Run("0.0.59", func(t *testing.T) { talksByAGUI(t, "ag-ui-client-0", 0) })
 }
 
-// talksByAGUI has a client talk that is told of so many pending calls.
+// talksByAGUI runs a client. pending is the number of pending calls that it expects.
 func talksByAGUI(t *testing.T, client string, pending int) {
 	p, _ := served(t)
 	agent := p.ask(http.MethodPost, "/agents", object{"name": "Echo"}, http.StatusCreated)["agent_id"].(string)

@@ -30,15 +30,15 @@ import (
 
 var entries = flag.Int("entries", 100, "how many states are entered that chaotic webhook receivers are told of")
 
-// behaviour is how a receiver handles the n-th attempt of a delivery, from 1.
+// behaviour is how a receiver handles attempt n of a delivery, from 1.
 type behaviour struct {
 	serve func(w http.ResponseWriter, r *http.Request, n int)
 	state string // final state of its deliveries
 	tries int    // exact number of attempts; 0: it varies
 }
 
-// behaviours are those of receivers, by the first segment of the path. Two more are servers of their own: one with
-// a bad certificate, and one whose name resolves to a forbidden address.
+// behaviours are those of receivers, by the first segment of the path. Two more are separate servers: one with a bad
+// certificate, and one whose name resolves to a forbidden address.
 func behaviours() map[string]behaviour {
 	status := func(code int) func(http.ResponseWriter, *http.Request, int) {
 		return func(w http.ResponseWriter, _ *http.Request, _ int) { w.WriteHeader(code) }
@@ -97,7 +97,7 @@ func behaviours() map[string]behaviour {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}), "delivered", 2},
 		"hang": {first(1, func(w http.ResponseWriter, _ *http.Request) { hang(w) }), "delivered", 2},
-		// the status 200 was sent
+		// The status 200 was sent.
 		"hang-200": {first(1, func(w http.ResponseWriter, _ *http.Request) { begun(w); hang(w) }), "delivered", 1},
 		"drip": {first(1, func(w http.ResponseWriter, r *http.Request) {
 			begun(w)
@@ -112,7 +112,7 @@ func behaviours() map[string]behaviour {
 				}
 			}
 		}), "delivered", 1},
-		// the response is lost, too, although the body arrived
+		// The response is lost, too, although the body arrived.
 		"reset":     {first(1, func(w http.ResponseWriter, _ *http.Request) { reset(w) }), "delivered", 2},
 		"half-200":  {first(1, func(w http.ResponseWriter, _ *http.Request) { begun(w); reset(w) }), "delivered", 1},
 		"half-head": {first(1, func(w http.ResponseWriter, _ *http.Request) { half(w) }), "delivered", 2},
@@ -257,9 +257,9 @@ type delivery struct {
 	} `json:"attempts"`
 }
 
-// Whatever receivers do: each state entered has one delivery, with the same id and the same bytes in each attempt;
-// it arrives where the receiver recovers, is repeated only where the sender cannot know whether it arrived, and is
-// sent nowhere else.
+// With any behaviour of receivers, each state that a run entered has one delivery, with the same id and the same bytes
+// in each attempt. It arrives if the receiver recovers. It is repeated only if the sender cannot know whether it
+// arrived, and is never sent elsewhere.
 func TestChaosOfReceivers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make test runs it")
@@ -375,7 +375,7 @@ func TestChaosOfReceivers(t *testing.T) {
 	}
 	assert.Zero(t, c.trespass.Load(), "connections to where none may be")
 	assert.GreaterOrEqual(t, entered, *entries)
-	// One pause of the machine makes all late that connect meanwhile.
+	// One pause of the machine delays all that connect during it.
 	assert.LessOrEqual(t, late, 10+entered/10, "tries that got no answer though there was one")
 	for name, once := range timely {
 		assert.True(t, once, "%s: each delivery had a try that got no answer though there was one", name)

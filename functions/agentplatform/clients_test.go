@@ -19,15 +19,15 @@ import (
 	"agentplatform/internal/proof/peertest"
 )
 
-// talk is what a conversation with the service has seen: a message with an uploaded file, a question found in the
-// stream and answered, a list page by page, an error; a call, found in the lines that answer a message, that a human
-// edits, and what another decision is refused with.
+// talk is the record of a conversation with the service. It has a message with an uploaded file, a question found in
+// the stream and answered, a list page by page, and an error. It also has a call, found in the lines that answer a
+// message, which a person edits, and the refusal of another decision.
 type talk struct {
 	Answer, Asked, Kind, Resumed, Error, Call, Edited, Late string
 	Runs                                                    int
 }
 
-// workshop is where clients are made from the served document.
+// workshop is a folder in which clients are made from the served document.
 type workshop struct {
 	*testing.T
 
@@ -40,7 +40,7 @@ func (w workshop) run(folder, name string, arguments ...string) []byte {
 	c := exec.Command(name, arguments...)
 	c.Dir = filepath.Join(w.folder, folder)
 	require.NoError(w, os.MkdirAll(c.Dir, 0o750))
-	// The generator of the Python client formats it by a program that it finds in the path.
+	// The generator of the Python client formats it with a program that it finds in the path.
 	c.Env = append(os.Environ(), "PATH="+filepath.Dir(peertest.Clients(w, "python"))+":"+os.Getenv("PATH"),
 		"GOFLAGS=-mod=mod", "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
 	var complaints bytes.Buffer
@@ -77,7 +77,7 @@ func (w workshop) hear(said []byte) {
 	}, heard)
 }
 
-// Linters and generators that others wrote take the document as it is served; clients that they make of it hold a
+// Linters and generators of other projects accept the document as it is served. Clients that they make from it have a
 // conversation with the process.
 func TestClientsMadeFromTheDocument(t *testing.T) {
 	p := built(t)
@@ -154,14 +154,14 @@ func TestClientsMadeFromTheDocument(t *testing.T) {
 	})
 }
 
-// checked is the row of a program that checks the document.
+// checked writes the row of a program that checks the document.
 func checked(t *testing.T, name, version string) {
 	peertest.Seen(t, peertest.Counterpart{
 		Area: "clients", Name: "OpenAPI validators", Version: version, Variant: name, Works: "the document is valid",
 	})
 }
 
-// clientOf is the row of a program that makes a client of the document.
+// clientOf writes the row of a program that makes a client from the document.
 func clientOf(t *testing.T, name, version, not string) {
 	peertest.Seen(t, peertest.Counterpart{
 		Area: "clients", Name: "OpenAPI client generators", Version: version, Variant: name, Not: not,

@@ -16,8 +16,8 @@ import (
 
 var rounds = flag.Int("rounds", 4, "how often the process is killed")
 
-// The real process is killed under load, again and again: no accepted run is lost, none is billed twice, and in
-// the end every lock and slot is free.
+// The real process is killed under load, several times. No accepted run is lost, none is billed twice, and in the end
+// every lock and slot is free.
 func TestKillNine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make test runs it")
@@ -32,7 +32,7 @@ func TestKillNine(t *testing.T) {
 		for n := range 12 {
 			wg.Go(func() { l.work(ctx, round, n) })
 		}
-		// the random moment of the kill is the point of this test
+		// The random moment of the kill is the point of this test.
 		<-time.After(time.Duration(50+rand.IntN(700)) * time.Millisecond)
 		p.kill()
 		cancel()
@@ -47,7 +47,7 @@ func TestKillNine(t *testing.T) {
 	p.stop()
 }
 
-// load is what the clients know.
+// load is the clients' knowledge of their requests.
 type load struct {
 	*program
 	agent string
@@ -115,7 +115,7 @@ func (l *load) retry() {
 	}
 }
 
-// settle waits until all runs have ended and checks the guarantees against what is stored.
+// settle waits until all runs have ended and checks the guarantees against the stored data.
 func (l *load) settle() {
 	ctx, cancel := context.WithTimeout(l.t.Context(), 2*time.Minute)
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// onSmallDisk runs a test in another process, where it has a file system of so many bytes for the program's data.
+// onSmallDisk runs a test in another process, with a file system of this size in bytes for the program's data.
 func onSmallDisk(t *testing.T, size string, test func(p *program)) {
 	const there = "ON_A_SMALL_DISK"
 	if os.Getenv(there) == "" {
@@ -49,7 +49,7 @@ func onSmallDisk(t *testing.T, size string, test func(p *program)) {
 	test(p)
 }
 
-// send sends a file of so many bytes.
+// send sends a file of size bytes.
 func (p *program) send(size int) (status int, answer map[string]any) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
@@ -61,8 +61,9 @@ func (p *program) send(size int) (status int, answer map[string]any) {
 	return status, answer
 }
 
-// One organization fills what it may of the disk, by 20 files of 19 MiB at the same time. Others go on meanwhile and
-// after: with large messages, which need bytes, and small ones. Deleted bytes come back, and a crash changes nothing.
+// One organization fills its share of the disk, with 20 files of 19 MiB in parallel. Others continue during that and
+// after it: with large messages, which need bytes, and small ones. Deleted bytes become free again, and a crash changes
+// nothing.
 func TestAFullDiskStopsOnlyWhoFillsIt(t *testing.T) {
 	onSmallDisk(t, "400m", func(p *program) {
 		hog, hogs := p.organization(100)
@@ -94,7 +95,7 @@ func TestAFullDiskStopsOnlyWhoFillsIt(t *testing.T) {
 		all.Wait()
 		status := http.StatusCreated
 		for n := 0; status == http.StatusCreated && n < 400; n++ {
-			status, _ = hog.send(1 << 20) // what is left of its share: how much, depends on who was refused when
+			status, _ = hog.send(1 << 20) // the rest of its share: its size depends on the order of refusals
 		}
 		assert.Equal(t, 507, status)
 		status, _ = hog.send(19 << 20)
@@ -122,7 +123,8 @@ func TestAFullDiskStopsOnlyWhoFillsIt(t *testing.T) {
 	})
 }
 
-// Another program fills the disk: what needs bytes is 507, nothing is lost, and all goes on when there is room.
+// Another program fills the disk. Requests that need bytes get 507, nothing is lost, and all of it works again when
+// there is space.
 func TestADiskThatOthersFill(t *testing.T) {
 	onSmallDisk(t, "200m", func(p *program) {
 		who, agent := p.organization(100)

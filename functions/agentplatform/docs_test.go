@@ -20,7 +20,7 @@ var notRun = map[string]string{
 	"make run": "would compile and take the fixed port: the test starts the built program on a free one",
 }
 
-// command is a line of a block of the README, and what it says that its output holds.
+// command is a line of a block of the README, and the output that the README promises.
 type command struct{ line, shown string }
 
 // commandsOf reads the blocks of commands of a page. A line that begins with "# →" belongs to the command above it.
@@ -42,9 +42,8 @@ func commandsOf(page string) (all []command) {
 	return all
 }
 
-// TestEveryCommandOfTheReadmeWorks pastes the README's commands into one shell, beside a process of this version over a
-// folder of its own. Each must end well within its time, be answered without an error status, and print what the README
-// says of it.
+// TestEveryCommandOfTheReadmeWorks pastes the README's commands into one shell, next to a process of this version with
+// its own folder. Each must end well within its time, get no error status, and print the output of the README.
 func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -57,12 +56,12 @@ func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
 	page, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
 	p := built(t)
-	at := t.TempDir() // where a newcomer stands
+	at := t.TempDir() // where a newcomer begins
 	p.dir = filepath.Join(at, ".data")
-	docs, err := filepath.Abs("../../docs") // which the commands read from
+	docs, err := filepath.Abs("../../docs") // the commands read from it
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(docs, filepath.Join(at, "docs")))
-	// As they are by default.
+	// The default settings.
 	p.environ = []string{"USER_CAP=5", "ORGANIZATION_CAP=50", "RATE_LIMIT=600", "RATE_BURST=100", "LEASE=30s"}
 	p.start()
 	defer p.stop()

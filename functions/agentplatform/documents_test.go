@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever a document expands to, and however many arrive at once, the message with the document is answered and a
+// With documents that expand to any size, in any number in parallel, the message with the document is answered. A
 // process with little memory survives.
 func TestMessagesWithDocumentBombsAreAnswered(t *testing.T) {
 	if testing.Short() {

@@ -61,8 +61,8 @@ func TestTheOfficialPythonClientOfMCP(t *testing.T) {
 	})
 }
 
-// clientsOfMCP are the official clients of MCP for TypeScript, of both generations: the package that has each, and how
-// it is told to speak. A further version is an alias in scripts/peers/package.json and a line here.
+// clientsOfMCP are the official clients of MCP for TypeScript, of both generations: the package of each, and the
+// protocol version that it uses. A further version is an alias in scripts/peers/package.json and a line here.
 func clientsOfMCP() map[string]string {
 	return map[string]string{
 		"1.25.0": "mcp-sdk-1.25", "1.30.0": "mcp-sdk-1.30", "1.32.2": "@modelcontextprotocol/sdk",
@@ -71,7 +71,7 @@ func clientsOfMCP() map[string]string {
 }
 
 // The official TypeScript clients of MCP list agents and call them: with progress, a structured answer, a failure, a
-// question; one call they give up.
+// question. They cancel one call.
 func TestTheOfficialTypeScriptClientsOfMCP(t *testing.T) {
 	const shape = `{"city":"Oslo","extra":[1,{"a":true}]}`
 	models := peertest.Models(t, peertest.Fixture{
@@ -104,7 +104,7 @@ func TestTheOfficialTypeScriptClientsOfMCP(t *testing.T) {
 		assert.ElementsMatch(t, []string{"Demo", "Shaped", "get_run", "cancel_run"}, heard.Tools)
 		assert.Equal(t, "You said: hello", heard.Text)
 		assert.Equal(t, "completed", heard.Status)
-		if len(command) == 0 { // a proxy may lose what comes just before the result, which may be all
+		if len(command) == 0 { // a proxy may lose output just before the result, which may be all of it
 			assert.Contains(t, heard.Progress, "You said: hello")
 		}
 		assert.JSONEq(t, shape, string(heard.Output))
@@ -137,8 +137,8 @@ func TestTheOfficialTypeScriptClientsOfMCP(t *testing.T) {
 	})
 }
 
-// The protocol's own conformance suite finds no fault in what is served. Its other scenarios want tools with names and
-// results of its own, or capabilities that are not offered. It knows no keys, so a proxy adds one.
+// The protocol's own conformance suite finds no fault in the service. Its other scenarios need tools with certain names
+// and results, or capabilities that are not offered. It has no keys, so a proxy adds one.
 func TestTheConformanceSuiteOfMCP(t *testing.T) {
 	p := built(t)
 	p.start()
@@ -151,7 +151,7 @@ func TestTheConformanceSuiteOfMCP(t *testing.T) {
 		r.Out.Header.Set("Authorization", "Bearer "+p.key)
 	}}
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body) // a quick answer finds it read: the library closes one that it is still reading
+		body, _ := io.ReadAll(r.Body) // a quick answer finds it read: otherwise the library closes the connection
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		forward.ServeHTTP(w, r)
 	}))
@@ -173,7 +173,7 @@ func TestTheConformanceSuiteOfMCP(t *testing.T) {
 	})
 }
 
-// left expects the newest run, whose call its client has given up, to be cancelled.
+// left expects that the newest run, whose call its client has cancelled, is cancelled.
 func (p *program) left() {
 	p.t.Helper()
 	_, list, err := p.call(p.t.Context(), http.MethodGet, "/runs?limit=1", "", nil)
@@ -182,8 +182,8 @@ func (p *program) left() {
 		func(v map[string]any) bool { return v["status"] == "cancelled" })
 }
 
-// The official Python client of A2A speaks version 1.0 with an agent: a streamed answer, a pause that is answered,
-// a task that is cancelled.
+// The official Python client of A2A talks with an agent in version 1.0: a streamed answer, a pause that is answered, a
+// task that is cancelled.
 func TestTheOfficialPythonClientOfA2A(t *testing.T) {
 	type result struct {
 		Name, Task, Context, Text, Got string

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A run that fails or times out is no failure of the service, whichever door its message came through: no request of it
-// leaves a warning, and what is answered with 5xx has the code run_failed in the metrics.
+// A run that fails or times out is not a failure of the service, in any API that its message came through. No request
+// of it leaves a warning, and answers with 5xx have the code run_failed in the metrics.
 func TestNoDoorCountsAFailedRunAsAFailureOfTheService(t *testing.T) {
 	t.Parallel()
 	p, log := built(t), &logged{}
@@ -37,7 +37,7 @@ func TestNoDoorCountsAFailedRunAsAFailureOfTheService(t *testing.T) {
 	for _, message := range []string{"/fail no luck", "/sleep 9s"} { // the second times out
 		fields := []string{"agent_id", agent, "message", message, "idempotency_key", message}
 		run := ""
-		for _, more := range [][]string{nil, nil, {"wait", "false"}} { // twice, which is answered from the first
+		for _, more := range [][]string{nil, nil, {"wait", "false"}} { // twice; the second is answered from the first
 			status, answer, err := p.post(t.Context(), append(fields, more...)...)
 			require.NoError(t, err)
 			require.Equal(t, []any{http.StatusInternalServerError, "run_failed"}, []any{status, answer["code"]})

@@ -13,18 +13,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// colleague makes another user of an admin's organization, and returns a client who is that user.
+// colleague makes another user of an admin's organization, and returns a client for that user.
 func (p *program) colleague(name string) *program {
 	user := p.make("/users", fmt.Sprintf(`{"email":"%s@example.com","role":"member"}`, name))["user_id"]
 	key := p.make("/api-keys", fmt.Sprintf(`{"name":"k","user_id":%q,"level":"run"}`, user))["key"]
 	return &program{t: p.t, url: p.url, key: fmt.Sprint(key)}
 }
 
-// resumed is how many runs the member resumes together: more than twice as many as there are workers.
+// resumed is the number of runs that the member resumes together: more than twice the number of workers.
 const resumed = 40
 
 // hog makes that many paused runs, one after the other, as the cap of five allows, and answers all of them. They then
-// sleep for longer than a run may wait for its start.
+// sleep for longer than the start deadline.
 func (p *program) hog(agent string) (runs []string) {
 	var clients sync.WaitGroup
 	var chats atomic.Int64
@@ -54,7 +54,7 @@ func (p *program) hog(agent string) (runs []string) {
 	return runs
 }
 
-// runs lists the runs that a query finds.
+// runs lists the runs of a query.
 func (p *program) runs(query string) (list []map[string]any) {
 	status, v, err := p.call(p.t.Context(), "GET", "/runs?"+query, "", nil)
 	require.NoError(p.t, err)
@@ -65,7 +65,7 @@ func (p *program) runs(query string) (list []map[string]any) {
 	return list
 }
 
-// asks sends messages one after the other, which must all be answered, and logs how long that took.
+// asks sends messages one after the other, which must all be answered, and logs their times.
 func (p *program) asks(who, agent string) {
 	var took []time.Duration
 	failed := 0
@@ -83,8 +83,8 @@ func (p *program) asks(who, agent string) {
 		took[len(took)/2].Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond))
 }
 
-// A member resumes more runs than there are workers, and each lasts for longer than the start deadline. A colleague
-// and another organization are served meanwhile, and nothing fails.
+// A member resumes more runs than there are workers, and each lasts longer than the start deadline. A colleague and
+// another organization are served in that time, and nothing fails.
 func TestResumedRunsLeaveWorkersToOthers(t *testing.T) {
 	p := built(t)
 	p.environ = []string{"WORKERS=16", "START_DEADLINE=5s"}

@@ -17,13 +17,13 @@ import (
 )
 
 // framework is a framework that is a client of the service, with a story of scripts/peers/frameworks. A line moves from
-// fails to want when the service has what it needs: the test fails then, and shows the line.
+// fails to want when the service gets the missing feature: the test then fails, and prints the line.
 type framework struct {
 	name, version string
 	command       []string
 	want          map[string]string // the lines of the story
-	fails         map[string]string // what a line that fails has
-	reports       map[string]string // the words of a run that failed, which a line has
+	fails         map[string]string // the content of a line that fails
+	reports       map[string]string // the text of a failed run, which a line has
 }
 
 // parts are the lines of stories, as the page names them.

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Output is kept in logs, so the key is printed once; later starts print where it is.
+// Output is kept in logs, so the key is printed once. Later starts print the file of the key.
 func TestTheKeyIsPrintedOnlyAtTheFirstStart(t *testing.T) {
 	p := built(t)
 	p.dir = filepath.Join(t.TempDir(), "it's a folder")

@@ -27,16 +27,17 @@ import (
 
 var bombRounds = flag.Int("bomb-rounds", 1, "rounds with and without bombs in TestHostileDocuments, at least")
 
-// The target of the ratio of p99 is 1.5, docs/performance.md says what was measured. With other work on the same two
-// cores ratios up to 11 were seen, as the p99 of one and the same load varies several times from round to round
-// there. A run that waited for a document to be read would wait for seconds, hundreds of times as long as alone. Where
-// a round says so, the median of three does, as what else the machine did may have come between the halves of one.
+// The target of the ratio of p99 is 1.5; docs/performance.md has the measured values. With other work on the same two
+// cores, ratios up to 11 were seen: there the p99 of the same load varies several times between rounds. A run that
+// waited for a document to be read would wait for seconds, hundreds of times as long as alone. After a round over the
+// bound, the median of three rounds counts, because other work of the machine may have come between the halves of one.
 const (
 	slowed    = 20.0
 	disturbed = 3
 )
 
-// What the process may use beside its own memory: so many children read documents at once, each with so many MB.
+// The bounds besides the process's own memory: the number of children that read documents in parallel, and the MB of
+// each.
 const (
 	childrenAtOnce = 2
 	childLimit     = 512
@@ -50,18 +51,18 @@ var postedAtOnce = []string{
 	"a table.pdf", "words.txt",
 }
 
-// mostSent is how many bytes of a bomb are sent: what is written to the disk for uploads delays the commits of runs,
-// bombs or not, and bombs repeat themselves.
+// mostSent is the number of bytes of a bomb that are sent. Any upload that is written to the disk delays the commits of
+// runs, and bombs repeat their content.
 const mostSent = 4 << 20
 
-// codesOfFailures are those that a failed document may have.
+// codesOfFailures are the possible codes of a failed document.
 var codesOfFailures = []string{
 	"unreadable", "empty", "encrypted", "too_large", "unsupported_type", "fetch_failed", "url_forbidden",
 	"embedding_unavailable", "deadline", "internal",
 }
 
-// Twenty documents that are bombs, sent at once by four organizations: each ingestion ends, the process with its
-// children stays within the memory of the proof, and another tenant's runs do not wait for the documents.
+// Four organizations send twenty bombs at the same time. Each ingestion ends, and the process with its children stays
+// within the memory of the proof. Another tenant's runs do not wait for the documents.
 func TestHostileDocuments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make hostile runs it")
@@ -69,7 +70,7 @@ func TestHostileDocuments(t *testing.T) {
 	files := map[string][]byte{}
 	for _, name := range postedAtOnce {
 		files[name] = bombtest.File(t, name)
-		if !bytes.HasPrefix(files[name], []byte("PK")) { // else it would be no archive
+		if !bytes.HasPrefix(files[name], []byte("PK")) { // a part of an archive is not an archive
 			files[name] = files[name][:min(len(files[name]), mostSent)]
 		}
 	}
@@ -89,14 +90,14 @@ func TestHostileDocuments(t *testing.T) {
 	t.Logf("%d rounds of %d bombs: %v; at most %d MB in the process, %d MB in it and its children together, of which "+
 		"there were at most %d; the median of the ratios of p99 is %.2f", len(ratios), len(files), outcomes,
 		most.own>>10, most.together>>10, most.children, ratio)
-	// A look takes a while: a child that ends meanwhile is counted beside the one that comes after it.
+	// A sample takes some time: a child that ends during it is counted together with the next one.
 	assert.LessOrEqual(t, most.children, 2*childrenAtOnce)
 	assert.LessOrEqual(t, most.together>>10, *hostileLimit+childrenAtOnce*childLimit, "MB")
 	assert.Less(t, ratio, slowed)
 }
 
 // besideBombs is the p99 of a tenant's runs from the moment when all bombs were accepted until the last ingestion has
-// ended, and how many runs there were. The uploads are requests like any other.
+// ended, and the number of these runs. The uploads are ordinary requests.
 func besideBombs(
 	t *testing.T, files map[string][]byte, most *memoryUsed, outcomes map[string]int,
 ) (took time.Duration, runs int64) {
@@ -119,14 +120,14 @@ func besideBombs(
 	return took, other.ran.Load() - before
 }
 
-// alone is the p99 of as many runs of such a tenant.
+// alone is the p99 of this number of runs of such a tenant.
 func alone(t *testing.T, runs int64) time.Duration {
 	p, other := neighbours(t)
 	defer p.stop()
 	return other.p99(other.messages(runs))
 }
 
-// neighbours starts a process of its own, as what one round leaves behind must not slow the next, and a tenant in it.
+// neighbours starts a separate process with a tenant, as the remains of one round must not slow the next.
 func neighbours(t *testing.T) (*program, *neighbour) {
 	p := confined(built(t), *hostileLimit)
 	p.start()
@@ -136,8 +137,8 @@ func neighbours(t *testing.T) (*program, *neighbour) {
 	return p, n
 }
 
-// send has the organizations send all files at once, each to a base of its own. When all are accepted it returns a
-// function that waits until every ingestion has ended, and says how each did.
+// send makes the organizations send all files at the same time, each to its own base. When all are accepted, it returns
+// a function that waits until every ingestion has ended and returns the result of each.
 func send(senders []*program, files map[string][]byte) (wait func(context.Context) []string) {
 	var all sync.WaitGroup
 	bases := make([]string, len(senders))
@@ -197,7 +198,7 @@ func (p *program) outcome(ctx context.Context, document string) string {
 	return fmt.Sprint(d["error_code"])
 }
 
-// neighbour is another tenant: four people who send a message, read the answer, and send the next.
+// neighbour is another tenant: four users who send a message, read the answer, and send the next.
 type neighbour struct {
 	*program
 
@@ -205,7 +206,7 @@ type neighbour struct {
 	ran   atomic.Int64
 }
 
-// messages goes on until so many more runs have ended.
+// messages continues until count more runs have ended.
 func (n *neighbour) messages(count int64) func(context.Context, func()) {
 	until := n.ran.Load() + count
 	return func(ctx context.Context, stop func()) {
@@ -216,9 +217,9 @@ func (n *neighbour) messages(count int64) func(context.Context, func()) {
 	}
 }
 
-// memoryUsed is the most of each that was seen, memory in KB. It counts what is a process's alone (RssAnon): pages of
-// the program and of mapped files are shared, and the kernel takes them back. Children are those that /proc lists of
-// the process's threads, at every sample; where there is no /proc nothing is counted.
+// memoryUsed is the peak of each value, memory in KB. It counts the private memory of a process (RssAnon): pages of the
+// program and of mapped files are shared, and the kernel can free them. Children are those that /proc lists of the
+// process's threads, at every sample. Without /proc nothing is counted.
 type memoryUsed struct{ own, together, children int }
 
 // watch samples the memory of the process and its children until the returned function is called.
@@ -255,7 +256,7 @@ func childrenOf(process string) []string {
 	return all
 }
 
-// anonymous is the memory in KB that is a process's alone; 0 of one that has ended.
+// anonymous is the private memory of a process in KB; 0 if it has ended.
 func anonymous(process string) int {
 	raw, _ := os.ReadFile("/proc/" + process + "/status")
 	_, after, _ := strings.Cut(string(raw), "RssAnon:")
@@ -263,7 +264,7 @@ func anonymous(process string) int {
 	return kb
 }
 
-// p99 is that of the tenant's runs while what goes on, until it says stop.
+// p99 is that of the tenant's runs while what runs, until what calls stop.
 func (n *neighbour) p99(what func(ctx context.Context, stop func())) time.Duration {
 	ctx, stop := context.WithCancel(n.t.Context())
 	defer stop()

@@ -33,9 +33,9 @@ var (
 	hostileClients = flag.Int("hostile-clients", 8, "so many cases at a time in TestHostile")
 )
 
-// Harmful input from models, tools and clients against the real process with little memory: each case is answered,
-// none ends the process or causes an internal error, no tool is called without permission, and another tenant's
-// messages are answered meanwhile.
+// Harmful input from models, tools and clients reaches the real process with little memory. Each case is answered. None
+// ends the process or causes an internal error, and no tool is called without permission. Another tenant's messages are
+// answered at the same time.
 func TestHostile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make hostile runs it")
@@ -49,7 +49,7 @@ func TestHostile(t *testing.T) {
 	require.NoError(t, err)
 	p.environ = []string{"OPENAI_BASE_URL=" + provider.URL + "/v1", "OPENAI_API_KEY=none",
 		"TOOL_ALLOW_HOSTS=" + at.Host, "ACTIVE_LIMIT=20s",
-		"LEASE=30s"} // no process ends here, and one that is lost would ask about a tool call
+		"LEASE=30s"} // no process ends here, and a lost one would lead to a question about a tool call
 	p.start()
 	t.Cleanup(p.stop)
 
@@ -80,9 +80,9 @@ func TestHostile(t *testing.T) {
 	assert.Less(t, ratio, blocked)
 }
 
-// blocked is how often the p99 beside ordinary cases that beside hostile ones may be. The target is 1.5. On a machine
-// with other work a p99 of a few milliseconds varies by more, so there are up to three tries; a case that blocks others
-// delays them by seconds in each.
+// blocked is the largest allowed ratio of the p99 with hostile cases to that with ordinary cases. The target is 1.5. On
+// a machine with other work a p99 of a few milliseconds varies by more, so there are up to three attempts. A case that
+// blocks others delays them by seconds in each.
 const blocked = 10.0
 
 // confined limits the program's memory, in MB.
@@ -150,8 +150,8 @@ type lie struct {
 	cancel  bool // after it has started, as it does not end by itself
 }
 
-// hostileModels is an endpoint of models that gives the answer of the case which the user's message names; after
-// the results of the tool calls it ends.
+// hostileModels is an endpoint of models. It returns the answer of the case that the user's message names. After the
+// results of the tool calls it ends.
 type hostileModels struct {
 	mu    sync.Mutex
 	lies  []lie
@@ -179,7 +179,7 @@ func (m *hostileModels) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n, results := -1, false
 	for _, message := range body.Messages {
 		if text, ok := message.Content.(string); ok && message.Role == "user" && n < 0 {
-			line, _, _ := strings.Cut(text, "\n") // below it an empty reply is asked for again
+			line, _, _ := strings.Cut(text, "\n") // below it is the second request after an empty reply
 			n, _ = strconv.Atoi(strings.TrimPrefix(line, "case "))
 		}
 		results = results || message.Role == "tool"
@@ -231,7 +231,7 @@ func chunk(w io.Writer, delta map[string]any, finish string) {
 	_, _ = fmt.Fprintf(w, "data: %s\n\n", raw)
 }
 
-// hostileTools records the calls made for a run, and responds as the request's path says.
+// hostileTools records the calls made for a run, and responds according to the request's path.
 type hostileTools struct {
 	mu   sync.Mutex
 	made map[string][]string // bodies, by run
@@ -254,7 +254,7 @@ func (h *hostileTools) of(run string) []string {
 	return slices.Sorted(slices.Values(h.made[run]))
 }
 
-// runAll runs the cases, hostile-clients at a time, and checks the outcome of each.
+// runAll runs the cases, hostile-clients at a time, and checks the result of each.
 func (p *program) runAll(models *hostileModels, hands *hostileTools, lies []lie) int {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -526,7 +526,7 @@ func (p *program) honestBodies() {
 	p.sendBodies(bodies)
 }
 
-// hostileBodies are cases of JSON bodies from clients: each gets a response, a 4xx where the body is invalid.
+// hostileBodies are cases of JSON bodies from clients. Each gets a response: a 4xx if the body is invalid.
 func (p *program) hostileBodies() int {
 	deep := func(open, middle, shut string, n int) string {
 		return strings.Repeat(open, n) + middle + strings.Repeat(shut, n)

@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ingestedAtOnce is how many documents are sent, and mostly on their way, before each kill.
+// ingestedAtOnce is the number of documents that are sent, and mostly under way, before each kill.
 const ingestedAtOnce = 200
 
-// The real process is killed in the middle of many ingestions, again and again: each document that was accepted becomes
-// ready, each of its chunks is found once, and the counts of its base agree.
+// The real process is killed in the middle of many ingestions, several times. Each accepted document becomes ready,
+// each of its chunks is found once, and the counts of its base agree.
 func TestKillNineWhileIngesting(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make test runs it")
@@ -40,7 +40,7 @@ func TestKillNineWhileIngesting(t *testing.T) {
 				}
 			})
 		}
-		// the random moment of the kill is the point of this test
+		// The random moment of the kill is the point of this test.
 		<-time.After(time.Duration(50+rand.IntN(700)) * time.Millisecond)
 		p.kill()
 		wg.Wait()
@@ -51,7 +51,7 @@ func TestKillNineWhileIngesting(t *testing.T) {
 	p.stop()
 }
 
-// library is what the clients know of a base.
+// library is the clients' knowledge of a base.
 type library struct {
 	*program
 	base string
@@ -60,7 +60,7 @@ type library struct {
 	accepted map[string]string // a word that only this document has -> its id
 }
 
-// add sends a document of several chunks. A lost answer is nothing that a client knows of.
+// add sends a document of several chunks. If the answer is lost, the client does not know of the document.
 func (l *library) add(word string) {
 	text := strings.Repeat("The lantern is lit at dusk and put out at dawn by the keeper, "+word+" says. ", 40)
 	status, v, err := l.call(context.WithoutCancel(l.t.Context()), "POST", "/knowledge-bases/"+l.base+"/documents",
@@ -80,7 +80,7 @@ func (l *library) counts() map[string]any {
 	return v["documents"].(map[string]any)
 }
 
-// settle waits until every ingestion has ended and checks what is found.
+// settle waits until every ingestion has ended and checks the search results.
 func (l *library) settle() {
 	require.NotEmpty(l.t, l.accepted)
 	ctx, cancel := context.WithTimeout(l.t.Context(), 5*time.Minute)

@@ -26,8 +26,8 @@ const (
 		<p>Soup is served from noon. On Fridays there is fish.</p>`
 )
 
-// Fixtures of the tour: the vector of what is about holidays, that of whatever else, and a model that searches, and
-// answers with a citation of what it is shown.
+// Fixtures of the tour: one vector for texts about holidays, one for any other text, and a model that searches and
+// answers with a citation of a passage.
 var holidays = []peertest.Fixture{
 	{"match": object{"inputText": "oliday"}, "response": object{"embedding": slices.Repeat([]float32{1, 0}, 32)}},
 	{"match": object{"inputText": ""}, "response": object{"embedding": slices.Repeat([]float32{0, 1}, 32)}},
@@ -37,8 +37,8 @@ var holidays = []peertest.Fixture{
 	{"match": object{"toolResultContains": "twenty-six"}, "response": object{"content": answered}},
 }
 
-// TestTheTourOfKnowledge is that of the README with a provider that others wrote, for the embeddings and for the
-// agent's model: a real PDF, a web page, a question, and an answer with a citation that opens the page.
+// TestTheTourOfKnowledge is the tour of the README with a provider of another project, for the embeddings and for the
+// agent's model. It has a real PDF, a web page, a question, and an answer with a citation that opens the page.
 func TestTheTourOfKnowledge(t *testing.T) {
 	p := built(t)
 	models := peertest.Models(t, holidays...)
@@ -120,7 +120,7 @@ func (p *program) addFile(documents, path string) object {
 	return made
 }
 
-// isReady waits until a document's ingestion has ended, well.
+// isReady waits until a document's ingestion has ended successfully.
 func (p *program) isReady(documents string, d object) object {
 	p.t.Helper()
 	for d["status"] == "pending" || d["status"] == "processing" {
@@ -130,7 +130,7 @@ func (p *program) isReady(documents string, d object) object {
 	return d
 }
 
-// read is the body of what is no JSON.
+// read returns a body that is not JSON.
 func (p *program) read(path string) string {
 	p.t.Helper()
 	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url+path, nil)

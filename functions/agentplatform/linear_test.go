@@ -36,7 +36,7 @@ func (s *steady) address() (url, key string) {
 
 // restart kills the process and starts it again.
 func (s *steady) restart() {
-	s.kill() // clients continue to call the old address meanwhile
+	s.kill() // clients still call the old address
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.start()
@@ -52,8 +52,8 @@ func serve(t *testing.T, build ...string) (*steady, linear.Service) {
 	return s, linear.Service{Address: s.address, Agent: made["agent_id"].(string)}
 }
 
-// What concurrent clients observe of the real process is linearizable with respect to the models of a chat and of
-// a cap; in half of the histories the process is killed and started again meanwhile.
+// The observations of concurrent clients of the real process are linearizable with respect to the models of a chat and
+// of a cap. In half of the histories the process is killed and started again during them.
 func TestTheServiceIsLinearizable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make test runs it")
@@ -65,7 +65,7 @@ func TestTheServiceIsLinearizable(t *testing.T) {
 		var struck sync.WaitGroup
 		if n%2 == 1 {
 			struck.Go(func() {
-				// the random moment of the kill is the point of this test
+				// The random moment of the kill is the point of this test.
 				<-time.After(time.Duration(20+rand.IntN(200)) * time.Millisecond)
 				s.restart()
 			})
@@ -90,7 +90,7 @@ func TestTheServiceIsLinearizable(t *testing.T) {
 		operations, succeeded = operations+v.Operations, succeeded+v.Succeeded
 	}
 	t.Logf("%d histories, %d operations, %d%% of them succeeded", *histories, operations, 100*succeeded/operations)
-	// About two thirds succeed; fewer where a busy machine starts the process slowly.
+	// About two thirds succeed; fewer if a busy machine starts the process slowly.
 	assert.GreaterOrEqual(t, 100*succeeded/operations, 25, "too many refusals prove too little")
 }
 

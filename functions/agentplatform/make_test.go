@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Everything builds without cgo on a machine with only Go and make, and the tests report that they run without the
-// race detector, which alone needs a C compiler. (.ci/run builds the programs that way.)
+// Everything builds without cgo on a machine with only Go and make. The tests report that they run without the race
+// detector, the only part that needs a C compiler. (.ci/run builds the programs that way.)
 func TestEverythingBuildsWithoutACCompiler(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("there is no make")

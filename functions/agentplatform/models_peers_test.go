@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/proof/peertest"
 )
 
-// onModels is a program whose models of the provider openai are at an address.
+// onModels is a program that calls the provider openai at an address.
 func onModels(t *testing.T, address string, environ ...string) *program {
 	t.Helper()
 	p := built(t)
@@ -27,7 +27,8 @@ func onModels(t *testing.T, address string, environ ...string) *program {
 	return p
 }
 
-// smallAgent makes an agent of a model, which answers the same each time, with more members.
+// smallAgent makes an agent of a model at temperature 0, so that it answers the same each time. more are further
+// members.
 func (p *program) smallAgent(model string, more object) string {
 	p.t.Helper()
 	body := object{"name": "Small", "toolkit_ids": []string{},
@@ -38,7 +39,7 @@ func (p *program) smallAgent(model string, more object) string {
 	return p.ask(http.MethodPost, "/agents", body, http.StatusCreated)["agent_id"].(string)
 }
 
-// runOf posts a message and returns its run when that has such a status.
+// runOf posts a message and returns its run when the run has the status.
 func (p *program) runOf(agent, status string, pairs ...string) object {
 	p.t.Helper()
 	code, made, err := p.post(p.t.Context(), append([]string{"agent_id", agent, "wait", "false"}, pairs...)...)
@@ -55,8 +56,8 @@ func answerOf(t *testing.T, run object) string {
 	return result["answer"].(string)
 }
 
-// converses has a small model answer as a whole and in a stream, call a tool, wait for an approval, ask
-// its user, and be cancelled while it writes. idle reports whether the server works on nothing.
+// converses makes a small model answer as a whole and in a stream, call a tool, wait for an approval, ask its user, and
+// be cancelled while it writes. idle reports whether the server has no work.
 func (p *program) converses(model string, idle func() bool) {
 	t, builtin := p.t, p.ask(http.MethodGet, "/toolkits", nil, 200)["toolkits"].([]any)[0].(object)["toolkit_id"]
 	plain := p.smallAgent(model, nil)
@@ -72,7 +73,7 @@ func (p *program) converses(model string, idle func() bool) {
 	var deltas []string
 	var streamed object
 	p.stream(plain, "Tell me about the city of Paris.", func(event object) bool {
-		if text, _ := event["text"].(string); text != "" { // of the beginning, or of a piece
+		if text, _ := event["text"].(string); text != "" { // of the init event, or of a delta
 			deltas = append(deltas, text)
 		}
 		streamed, _ = event["run"].(object)
@@ -96,7 +97,7 @@ func (p *program) converses(model string, idle func() bool) {
 	p.isCutShort(plain, idle)
 }
 
-// isCutShort cancels a run in the middle of a long answer, and the server stops its work.
+// isCutShort cancels a run in the middle of a long answer. The server stops its work.
 func (p *program) isCutShort(agent string, idle func() bool) {
 	p.stream(agent, "Count from 1 to 1000: 1, 2, 3, 4,", func(event object) bool {
 		if event["event"] == "delta" {
@@ -133,7 +134,7 @@ func (p *program) decide(run, decision object) object {
 	return interrupt
 }
 
-// llamaIsIdle reports whether llama.cpp's server works on nothing.
+// llamaIsIdle reports whether llama.cpp's server has no work.
 func llamaIsIdle(t *testing.T, address string) func() bool {
 	return func() bool {
 		answer, err := http.Get(address + "/slots")

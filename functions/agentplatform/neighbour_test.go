@@ -22,8 +22,8 @@ import (
 
 var pairs = flag.Int("pairs", 0, "how many pairs of rounds, without and with a disturbance, are compared")
 
-// Measures the p99 of a tenant's runs, alone and beside an organization that requests fifty times its cap; and
-// with webhook receivers that answer and that never do.
+// Measures the p99 of a tenant's runs alone, and with an organization that requests fifty times its cap. It also
+// measures it with webhook receivers that answer, and with receivers that never do.
 func TestNeighbours(t *testing.T) {
 	if *pairs == 0 {
 		t.Skip("make neighbours does")
@@ -42,7 +42,7 @@ func TestNeighbours(t *testing.T) {
 	mute.environ = binary.environ
 	round := func(binary *program, callback string, pause func(context.Context),
 		beside func(*program) func(context.Context)) time.Duration {
-		p := *binary // with its own data folder: what one round leaves behind must not disturb the next
+		p := *binary // with its own data folder: the remains of one round must not disturb the next
 		p.dir = t.TempDir()
 		p.start()
 		defer p.kill()
@@ -59,7 +59,7 @@ func TestNeighbours(t *testing.T) {
 	compare(t, "with receivers that never answer, against no senders", 1.25,
 		func() time.Duration { return round(mute, "https://"+hole+"/", tick, nothing) },
 		func() time.Duration { return round(binary, "https://"+hole+"/", tick, nothing) })
-	// receivers that answer keep the cores busy: internal/proof/sim/README.md
+	// Receivers that answer keep the cores busy: internal/proof/sim/README.md.
 	compare(t, "with receivers that never answer, with cores half idle", 1.25,
 		func() time.Duration { return round(binary, good.URL, tick, nothing) },
 		func() time.Duration { return round(binary, "https://"+hole+"/", tick, nothing) })
@@ -78,7 +78,7 @@ func greed(p *program) (want func(context.Context)) {
 					if status, _, err := theirs.post(ctx, "agent_id", agent, "message", "/sleep 200ms"); err != nil ||
 						status == http.StatusTooManyRequests {
 						refused.Add(1)
-						select { // it is asked to retry after one second, and does so approximately
+						select { // the answer requests a retry after one second, and the client waits about that long
 						case <-time.After(time.Duration(500+rand.IntN(1000)) * time.Millisecond):
 						case <-ctx.Done():
 						}
@@ -117,7 +117,7 @@ func blackHole(t *testing.T) (address string) {
 	return l.Addr().String()
 }
 
-// slowest is the p99 of runs in ten seconds, while something else happens. Clients pause between their runs.
+// slowest is the p99 of runs in ten seconds, while other work runs. Clients pause between their runs.
 func (p *program) slowest(
 	callback string, pause func(context.Context), beside func(*program) func(context.Context),
 ) time.Duration {

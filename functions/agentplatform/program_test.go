@@ -36,14 +36,14 @@ type program struct {
 	log         io.Writer // nil: the test's own
 }
 
-// binaries are the programs that tests have built, by the flags they were built with: a link takes seconds.
+// binaries are the programs that tests have built, by their build flags: a link takes seconds.
 var binaries = struct {
 	sync.Mutex
 	dir   string
 	built map[string]string
 }{built: map[string]string{}}
 
-// stamp is what the programs of tests say of themselves, as a release does: TestTheProgramSaysWhichBuildItIs.
+// stamp is the version in the programs of tests, set as in a release: TestTheProgramSaysWhichBuildItIs.
 const stamp = "-s -w -X agentplatform/internal/platform/version.Version=v1.2.3 " +
 	"-X agentplatform/internal/platform/version.Commit=0123abc"
 
@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// built is the program, built with these flags; with the race detector where the tests have it, so that a data race of
+// built is the program, built with these flags. It has the race detector if the tests have it, so that a data race of
 // the process fails them, and nothing is compiled twice.
 func built(t *testing.T, flags ...string) *program {
 	t.Helper()
@@ -72,7 +72,7 @@ func built(t *testing.T, flags ...string) *program {
 			binaries.dir = dir
 		}
 		binary := filepath.Join(binaries.dir, fmt.Sprint("local", len(binaries.built)))
-		// The tag is the Makefile's. What a debugger reads takes half of the time of a link.
+		// The tag is the Makefile's. The data for debuggers takes half of the time of a link.
 		build := slices.Concat([]string{"build", "-tags", "pebblegozstd", "-ldflags", stamp, "-o", binary}, flags,
 			[]string{"."})
 		command := exec.Command("go", build...)
@@ -86,7 +86,7 @@ func built(t *testing.T, flags ...string) *program {
 	return &program{t: t, binary: binaries.built[name], dir: t.TempDir()}
 }
 
-// trusting is the setting that has the program trust the certificate of a test's server.
+// trusting is the setting that makes the program trust the certificate of a test's server.
 func trusting(t *testing.T, server *httptest.Server) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.pem")
@@ -171,7 +171,7 @@ func (p *program) post(ctx context.Context, pairs ...string) (int, map[string]an
 	return p.call(ctx, "POST", "/chat", w.FormDataContentType(), &b)
 }
 
-// make makes something that must be possible.
+// make makes a resource. The request must succeed.
 func (p *program) make(path, body string) map[string]any {
 	status, made, err := p.call(p.t.Context(), "POST", path, "application/json", strings.NewReader(body))
 	assert.NoError(p.t, err)
@@ -179,7 +179,7 @@ func (p *program) make(path, body string) map[string]any {
 	return made
 }
 
-// organization makes one with a cap, and returns a client who administrates it, and an agent of it.
+// organization makes an organization with a cap. It returns a client for its administrator, and one of its agents.
 func (p *program) organization(limit int) (theirs *program, agent string) {
 	home := p.make("/organizations", fmt.Sprintf(`{"name":"o","caps":{"user":%d,"organization":%d}}`,
 		limit, limit))["organization_id"]

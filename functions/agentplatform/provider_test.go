@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A provider that repeats the request and its headers: our key is in no text that clients can read, nor in the
-// log.
+// A provider returns the request and its headers. Our key is in no text that clients can read, nor in the log.
 func TestAKeyThatAProviderRepeatsIsNotShown(t *testing.T) {
 	const key = "sk-OURS-1234567890"
 	p := built(t)
@@ -59,7 +58,7 @@ func TestAKeyThatAProviderRepeatsIsNotShown(t *testing.T) {
 	assert.Contains(t, shown(answer), "answered 401")
 }
 
-// A provider that reports implausibly low usage: the budget is charged all the same.
+// A provider reports implausibly low usage. The budget still counts the tokens.
 func TestAProviderThatReportsLowUsageIsChargedToTheBudget(t *testing.T) {
 	p := built(t)
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

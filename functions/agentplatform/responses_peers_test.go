@@ -26,8 +26,8 @@ import (
 	"agentplatform/internal/proof/peertest"
 )
 
-// forecaster is a model provider whose model calls the first function of the client when it is asked about the
-// weather, and otherwise repeats the message. An answer to a message with "slowly" stops at its gate.
+// forecaster is a model provider. Its model calls the first function of the client for a question about the weather,
+// and otherwise repeats the message. An answer to a message with "slowly" stops at its gate.
 type forecaster struct {
 	*httptest.Server
 
@@ -35,10 +35,10 @@ type forecaster struct {
 	gates map[string]*gate // by message
 }
 
-// gate is where the answers to a message stop after their first word, until the test lets them go.
+// gate stops the answers to a message after their first word, until the test opens it.
 type gate struct {
 	came chan struct{} // a token for each call of the model
-	open chan struct{} // closed: they go on
+	open chan struct{} // closed: they continue
 }
 
 func (f *forecaster) gate(message string) *gate {
@@ -173,9 +173,9 @@ func (f *forecaster) agentOf(t *testing.T) *program {
 	return p
 }
 
-// The compliance tests of Open Responses, whose folder OPENRESPONSES names, with bun in its node_modules (they are on
-// no registry: docs/clients.md says how they come). All that there are must pass, but those of WebSockets and of
-// compaction, which the specification leaves open and the service has not.
+// The compliance tests of Open Responses. OPENRESPONSES names their folder, with bun in its node_modules. (They are in
+// no registry: docs/clients.md describes how to get them.) All of them must pass, except those of WebSockets and of
+// compaction. The specification leaves these open, and the service does not have them.
 func TestComplianceOfOpenResponses(t *testing.T) {
 	suite := os.Getenv("OPENRESPONSES")
 	if suite == "" {
@@ -185,7 +185,7 @@ func TestComplianceOfOpenResponses(t *testing.T) {
 	run := exec.Command(filepath.Join(suite, "node_modules/.bin/bun"), "run", "bin/compliance-test.ts", "--json",
 		"--base-url", p.url, "--api-key", p.key, "--model", "Forecaster")
 	run.Dir = suite
-	out, err := run.Output() // it fails when any of them does
+	out, err := run.Output() // it fails if any of them fails
 	var report struct {
 		Results []struct {
 			ID     string
@@ -208,8 +208,8 @@ func TestComplianceOfOpenResponses(t *testing.T) {
 	assert.GreaterOrEqual(t, passed, 8)
 }
 
-// hear runs a client's story and returns what it says of itself, line by line. What it asks for by a line like
-// "please WHAT NAME" is done, and it is told so.
+// hear runs a client's story and returns its output, line by line. For a line like "please WHAT NAME" it calls please,
+// and then reports to the client that this is done.
 func hear(t *testing.T, please func(t *testing.T, what, name string), command ...string) map[string]string {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), command[0], command[1:]...)
@@ -237,7 +237,7 @@ func hear(t *testing.T, please func(t *testing.T, what, name string), command ..
 	return heard
 }
 
-// sdks are the commands that run a story by the official SDKs of OpenAI.
+// sdks are the commands that run a story with the official SDKs of OpenAI.
 func sdks(t *testing.T, story string) map[string][]string {
 	scripts, err := filepath.Abs("../../scripts/peers/responses")
 	require.NoError(t, err)
@@ -247,8 +247,8 @@ func sdks(t *testing.T, story string) map[string][]string {
 	}
 }
 
-// The official SDKs of OpenAI hold whole conversations: a text, a stream, a function of the client, a background
-// response that is waited for and cancelled, a question, an approval, input items, an error, a deletion.
+// The official SDKs of OpenAI have whole conversations: a text, a stream, a function of the client, and a background
+// response that is polled and cancelled. They also have a question, an approval, input items, an error, and a deletion.
 func TestTheSDKsOfOpenAI(t *testing.T) {
 	p := newForecaster(t).agentOf(t)
 	want := map[string]string{
@@ -268,7 +268,7 @@ func TestTheSDKsOfOpenAI(t *testing.T) {
 	}
 }
 
-// seenSDK is the row of an official SDK of OpenAI.
+// seenSDK writes the row of an official SDK of OpenAI.
 func seenSDK(t *testing.T, language, what, works, not string) {
 	version := peertest.NPM(t, "openai")
 	if language == "python" {
@@ -280,7 +280,7 @@ func seenSDK(t *testing.T, language, what, works, not string) {
 	})
 }
 
-// wire is an address whose connections lead to another one, until they are cut.
+// wire is an address that forwards connections to another one, until they are cut.
 type wire struct {
 	net.Listener
 
@@ -323,7 +323,7 @@ func (w *wire) join(to string) {
 	}
 }
 
-// cut ends all connections there are; new ones come through.
+// cut ends all present connections. New ones are forwarded.
 func (w *wire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -333,14 +333,14 @@ func (w *wire) cut() {
 	w.ends = nil
 }
 
-// The official SDKs of OpenAI, whose streams break in the middle, take them up behind the last event; and what they try
-// again by themselves after a broken connection or kill -9 finds, with an idempotency key, the run that is there.
-// So does a request with a previous_response_id. Else it is a second run, or it is refused (docs/clients.md).
+// When their streams break in the middle, the official SDKs of OpenAI resume them after the last event. A retry of
+// theirs after a broken connection or kill -9 finds, with an idempotency key, the existing run. So does a request with
+// a previous_response_id. Otherwise it is a second run, or it is refused (docs/clients.md).
 func TestTheSDKsOfOpenAIOutliveConnectionsAndTheProcess(t *testing.T) {
 	f := newForecaster(t)
 	p := f.agentOf(t)
 	address := strings.TrimPrefix(strings.TrimSuffix(p.url, "/api/v1"), "http://")
-	p.environ = append(p.environ, "ADDR="+address) // where it starts again
+	p.environ = append(p.environ, "ADDR="+address) // to start again at this address
 	frail := newWire(t, address)
 	please := func(t *testing.T, what, message string) {
 		g := f.gate(message)
@@ -382,7 +382,7 @@ func TestTheSDKsOfOpenAIOutliveConnectionsAndTheProcess(t *testing.T) {
 				switch story {
 				case "cut-keyless":
 					want = 2
-				case "cut-output": // its message is another
+				case "cut-output": // its message is different
 					want = 0
 				}
 				assert.Equal(t, want, runs["slowly "+name+" "+story], story)
@@ -393,7 +393,7 @@ func TestTheSDKsOfOpenAIOutliveConnectionsAndTheProcess(t *testing.T) {
 	}
 }
 
-// runsOf counts the runs there are, by their message.
+// runsOf counts the runs by their message.
 func runsOf(t *testing.T, p *program) map[string]int {
 	_, list, err := p.call(t.Context(), http.MethodGet, "/runs?limit=100", "", nil)
 	require.NoError(t, err)
@@ -408,8 +408,8 @@ func runsOf(t *testing.T, p *program) map[string]int {
 	return runs
 }
 
-// A stream that is cut off by kill -9 of the service goes on at the event after the last one that the client saw, and
-// nothing of the text is lost or comes twice.
+// A stream that is cut off by kill -9 of the service continues at the event after the last one that the client
+// received. No text is lost or repeated.
 func TestAResponseOutlivesItsStreamAndTheProcess(t *testing.T) {
 	f := newForecaster(t)
 	p := f.agentOf(t)

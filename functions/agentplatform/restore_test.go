@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The index is derived: when its folder is gone, the next start fills it again.
+// The index is derived data: if its folder is missing, the next start fills it again.
 func TestAnIndexThatWasDeletedIsRestored(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

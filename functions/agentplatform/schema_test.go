@@ -31,7 +31,7 @@ var requests = flag.Int("requests", 3000, "how many requests are made from the O
 
 var generated = regexp.MustCompile(`(\d+) generated`)
 
-// Schemathesis makes valid and invalid requests of every operation, alone and in sequence: no response is a server
+// Schemathesis makes valid and invalid requests of every operation, alone and in sequence. No response is a server
 // error, and none violates the OpenAPI document.
 func TestRequestsMadeFromTheDocument(t *testing.T) {
 	p := built(t)
@@ -68,8 +68,8 @@ func TestRequestsMadeFromTheDocument(t *testing.T) {
 	assert.Less(t, len(never), len(all)/6, "these never succeeded: %v", never)
 }
 
-// succeeded reads how requests were answered: the percentage that succeeded, all operations, and the operations of
-// which no request did.
+// succeeded reads the answers to requests. It returns the percentage of success, all operations, and the operations
+// without a successful request.
 func succeeded(t *testing.T, folder string) (good int, all, never []string) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	require.NoError(t, err)
@@ -129,8 +129,8 @@ func schemathesis(t *testing.T, p *program, document string, own, answers string
 	return n
 }
 
-// told is what schemathesis reports of failures, with long lines cut. The last lines of what is printed are read first:
-// they are a failure's, not the summary's.
+// told is the output of schemathesis about failures, with long lines cut. The last lines of the output are read first:
+// they belong to a failure, not to the summary.
 func told(out []byte) string {
 	lines := strings.Split(string(out), "\n")
 	from := slices.IndexFunc(lines, func(line string) bool {

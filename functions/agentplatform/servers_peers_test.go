@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/proof/peertest"
 )
 
-// watched is an address that leads to another one, and whether no request to it is in progress.
+// watched is an address that forwards to another one. It reports whether no request to it is in progress.
 func watched(t *testing.T, address string) (string, func() bool) {
 	t.Helper()
 	to, err := url.Parse(address)
@@ -33,7 +33,7 @@ func watched(t *testing.T, address string) (string, func() bool) {
 	return server.URL, func() bool { return working.Load() == 0 }
 }
 
-// Ollama works for agents. It cuts a long prompt without a word.
+// Ollama works for agents. It cuts a long prompt silently.
 func TestOllama(t *testing.T) {
 	server, version := peertest.Ollama(t)
 	address, idle := watched(t, server)
@@ -56,7 +56,7 @@ func TestOllama(t *testing.T) {
 	})
 }
 
-// liteLLM is a configuration of LiteLLM's proxy: mocks of what models answer, and a real one.
+// liteLLM is a configuration of LiteLLM's proxy: mocks of models' answers, and a real model.
 const liteLLM = `
 model_list:
 - {model_name: plain, litellm_params: {model: openai/x, api_key: x, mock_response: It is fine.}}
@@ -70,7 +70,7 @@ router_settings: {num_retries: 0, disable_cooldowns: true}
 general_settings: {master_key: KEY}
 `
 
-// LiteLLM's proxy: its answers and failures are those of a run, and a real model works behind it, by both of its APIs.
+// LiteLLM's proxy: its answers and failures are those of a run. A real model works behind it, with both of its APIs.
 func TestLiteLLM(t *testing.T) {
 	const key = "sk-0123456789abcdef0123456789abcdef0123456789abcdef"
 	llama := peertest.Llama(t, 2048, "--jinja", "--chat-template-file", peertest.ToolsTemplate(t))
@@ -94,7 +94,7 @@ func TestLiteLLM(t *testing.T) {
 	})
 }
 
-// answersByMessages has the model smol answer by Anthropic's Messages.
+// answersByMessages makes the model smol answer by Anthropic's Messages.
 func (p *program) answersByMessages() {
 	p.t.Helper()
 	agent := p.smallAgent("smol", object{"model": object{

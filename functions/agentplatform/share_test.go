@@ -21,15 +21,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// attack is an organization that takes all of something, which another one needs, too.
+// attack is an organization that uses all of a resource that another organization also needs.
 type attack struct {
-	resource string // as SECURITY.md calls it
-	// takes takes all that the attacker may have. What it began ends with ctx.
+	resource string // the name in SECURITY.md
+	// takes takes all that the attacker may have. All that it began ends with ctx.
 	takes func(ctx context.Context, b *besieged, attacker *program, agent string)
 	uses  func(b *besieged) (status int) // by the other organization; it must succeed; nil: small requests are all
 }
 
-// besieged is a process with an organization that wants to go on beside attackers.
+// besieged is a process with attackers, and an organization that must continue to work.
 type besieged struct {
 	*program
 
@@ -43,7 +43,7 @@ type besieged struct {
 	taking  sync.WaitGroup
 }
 
-// many is far more than anybody may have of what is counted here.
+// many is far more than the limit of any counted resource.
 const many = 400
 
 var attacks = []attack{
@@ -128,7 +128,7 @@ var attacks = []attack{
 	}},
 }
 
-// each does something so many times, and counts the refusals.
+// each calls do this number of times, and counts the refusals.
 func (b *besieged) each(times int, do func(n int) (status int, err error)) {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -144,7 +144,7 @@ func (b *besieged) each(times int, do func(n int) (status int, err error)) {
 	all.Wait()
 }
 
-// connect opens connections that send a request and read its status at most. They are open until ctx ends.
+// connect opens connections that send a request and read at most its status. They are open until ctx ends.
 func (b *besieged) connect(ctx context.Context, who *program, times int, method, path, head, body string) {
 	b.each(times, func(int) (int, error) {
 		c, err := who.dial(fmt.Sprintf("%s /api/v1%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n%s",
@@ -218,7 +218,8 @@ func (p *program) toolkit(ctx context.Context, url string) (status int, message 
 	return status, fmt.Sprint(v["message"])
 }
 
-// usesServers asks a server that is none. The answer is its refusal: nobody waits for a session.
+// usesServers sends a request to a server that does not speak MCP. The answer is a refusal: the request does not wait
+// for a session.
 func usesServers(b *besieged) int {
 	status, message := b.other.toolkit(b.t.Context(), b.hooks.URL)
 	assert.Contains(b.t, message, "404")
@@ -261,12 +262,12 @@ func besiege(t *testing.T, binary *program) *besieged {
 	return b
 }
 
-// measures is how fast small requests of the other organization are answered, and how many are not, with some uses of
-// the resource.
+// measures returns the p99 of small requests of the other organization, with some uses of the resource, and checks
+// their failures.
 func (b *besieged) measures(what string, uses func(*besieged) int) (p99 time.Duration) {
 	var took []time.Duration
 	failed := 0
-	for n := -100; n < 300; n++ { // the first hundred come while what the attackers have sent is still at work
+	for n := -100; n < 300; n++ { // the first hundred run while the attackers' requests are still in work
 		began := time.Now()
 		status, _, err := b.other.call(b.t.Context(), "POST", "/search", "application/json",
 			strings.NewReader(`{"query":"where?","knowledge_base_ids":[]}`))
@@ -280,7 +281,7 @@ func (b *besieged) measures(what string, uses func(*besieged) int) (p99 time.Dur
 		if uses != nil && n%30 == 0 && uses(b) >= http.StatusBadRequest {
 			failed++
 		}
-		<-time.After(5 * time.Millisecond) // so it is some seconds of what others do
+		<-time.After(5 * time.Millisecond) // so that it covers some seconds of other work
 	}
 	slices.Sort(took)
 	p50, p99 := took[len(took)/2], took[len(took)*99/100]
@@ -290,12 +291,12 @@ func (b *besieged) measures(what string, uses func(*besieged) int) (p99 time.Dur
 	return p99
 }
 
-// wide is how many times as long as alone the slowest small requests may take. SECURITY.md has the figures of a quiet
-// machine, all below twice. Here attackers, process and other tests share few cores. A wait for what is taken takes
-// minutes: that is what this bound finds.
+// wide is the largest allowed ratio of the slowest small requests to those alone. SECURITY.md has the figures of a
+// quiet machine, all below two. Here attackers, process and other tests share few cores. A wait for a taken resource
+// lasts minutes: this bound finds such a wait.
 const wide = 40
 
-// Two organizations, each with two users, take all of a resource that they may. Another organization has no failure,
+// Two organizations, each with two users, take all that they may of a resource. Another organization has no failure,
 // and its small requests are answered as before.
 func TestNobodyTakesWhatOthersNeed(t *testing.T) {
 	if testing.Short() {
@@ -321,17 +322,17 @@ func TestNobodyTakesWhatOthersNeed(t *testing.T) {
 	}
 }
 
-// manager makes another user of an admin's organization, who may make things.
+// manager makes another user of an admin's organization, who may create resources.
 func (p *program) manager(name string) *program {
 	user := p.make("/users", fmt.Sprintf(`{"email":"%s@example.com","role":"manager"}`, name))["user_id"]
 	key := p.make("/api-keys", fmt.Sprintf(`{"name":"k","user_id":%q,"level":"manage"}`, user))["key"]
 	return &program{t: p.t, url: p.url, key: fmt.Sprint(key)}
 }
 
-// holds keeps a body of 8 MiB open that drips, and opens the next when it is refused or cut. It calls filled once, when
-// the first has been sent but for its end, or was refused.
+// holds keeps a body of 8 MiB open that arrives slowly, and opens the next when it is refused or cut. It calls filled
+// once, when the first body has been sent except its end, or was refused.
 func (p *program) holds(ended <-chan struct{}, filled func()) {
-	most := strings.Repeat("x", 8<<20-len(`{"query":"`)-5) // what is left has no room for a request
+	most := strings.Repeat("x", 8<<20-len(`{"query":"`)-5) // the rest has no room for a request
 	for once := sync.OnceFunc(filled); ; {
 		c, err := p.dial(fmt.Sprintf("POST /api/v1/search HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
 			"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n"+`{"query":"`, p.key, 8<<20))

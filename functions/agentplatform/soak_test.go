@@ -23,8 +23,8 @@ var (
 	killEvery = flag.Duration("kill-every", 5*time.Minute, "how long it lives at a time")
 )
 
-// The process works at half of its capacity and is killed now and then: its memory, goroutines and descriptors
-// grow neither within a life nor from one to the next.
+// The process works at half of its capacity and is killed at times. Its memory, goroutines and descriptors grow neither
+// within a life nor from one to the next.
 func TestSoak(t *testing.T) {
 	if *soak == 0 {
 		t.Skip("make soak does")
@@ -70,7 +70,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// workers are clients of a process that may be killed meanwhile.
+// workers are clients of a process that may be killed at any time.
 type workers struct {
 	*steady
 	agent string
@@ -80,8 +80,8 @@ type workers struct {
 	sample                   []string
 }
 
-// rate makes perSecond requests per second for a while (0: as many as possible), and returns how many per second
-// were answered.
+// rate makes perSecond requests per second for a time d (0: as many as possible), and returns the number of answers per
+// second.
 func (w *workers) rate(ctx context.Context, d time.Duration, perSecond float64) float64 {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -99,7 +99,7 @@ func (w *workers) rate(ctx context.Context, d time.Duration, perSecond float64) 
 						return
 					}
 				}
-				w.one(context.WithoutCancel(ctx)) // what was started is finished
+				w.one(context.WithoutCancel(ctx)) // a request that was started is finished
 			}
 		})
 	}
@@ -162,7 +162,7 @@ func (w *workers) until(
 	}
 }
 
-// averages of what a process needs: memory in MB, goroutines, descriptors; n is the number of measurements.
+// averages are the resources of a process: memory in MB, goroutines, descriptors; n is the number of measurements.
 type averages struct{ memory, goroutines, descriptors, n float64 }
 
 func (l *averages) add(memory, goroutines, descriptors int) {

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// scripted is an endpoint of models that replies by scripts. The first line of a message is the name of one.
+// scripted is an endpoint of models that replies by scripts. The first line of a message is the name of its script.
 type scripted struct {
 	mu      sync.Mutex
 	scripts map[string][]http.HandlerFunc
@@ -54,7 +54,8 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply(w, r)
 }
 
-// streamed reads a message's stream: its inits, and the text that a reader has at the end. seen gets each text before.
+// streamed reads a message's stream. It returns the init events, and the final text of the reader. seen gets each text
+// before the final one.
 func (p *program) streamed(seen func(text string), pairs ...string) (inits []string, text string, run map[string]any) {
 	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
 	defer cancel()
@@ -100,7 +101,7 @@ func TestTextsOfAModelThroughTheProgram(t *testing.T) {
 		return saying(speech{text: text, finish: "tool_calls",
 			calls: [][3]string{{"c", "calculate", `{"expression":"2+3"}`}}})
 	}
-	held := make(chan struct{}) // until a reader has the answer that is then replaced
+	held := make(chan struct{}) // until a reader has the answer, which is then replaced
 	slow := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		chunk(w, map[string]any{"content": `Here: {"town":"Rome"}`}, "")
@@ -158,7 +159,7 @@ func TestTextsOfAModelThroughTheProgram(t *testing.T) {
 	assert.Equal(t, text, result(run)["answer"])
 	assert.Equal(t, map[string]any{"city": "Repaired"}, result(run)["output"])
 	assert.Greater(t, len(inits), 1, "what replaces a text begins with a fresh init")
-	last := inits[len(inits)-1] // has the repaired answer, too, where the reader was slow
+	last := inits[len(inits)-1] // has the repaired answer, too, if the reader was slow
 	assert.True(t, strings.HasPrefix(last, "I look."), last)
 	assert.NotContains(t, last, "Rome")
 }

@@ -88,8 +88,8 @@ func (p *program) ask(method, path string, body any, want int) object {
 	return o
 }
 
-// stream posts a message, optionally with a file's name and content, and passes the events of its stream to see until
-// that returns false.
+// stream posts a message, optionally with a file's name and content. It passes the events of its stream to see until
+// see returns false.
 func (p *program) stream(agent, message string, see func(object) bool, file ...string) {
 	p.t.Helper()
 	var body bytes.Buffer
@@ -134,7 +134,7 @@ func (p *program) await(run, status string) object {
 	return nil
 }
 
-// seenMock is the row of the mock of model providers.
+// seenMock writes the row of the mock of model providers.
 func seenMock(t *testing.T, what, works string) {
 	const name = "@copilotkit/aimock"
 	peertest.Seen(t, peertest.Counterpart{
@@ -142,9 +142,9 @@ func seenMock(t *testing.T, what, works string) {
 	})
 }
 
-// TestTheTour is the tour of docs/models-and-tools.md with servers that others wrote: an agent whose model is an
-// OpenAI-compatible endpoint calls an MCP server and an OpenAPI service, streams, is killed between the two calls,
-// pauses for an approval and ends, having made each call once.
+// TestTheTour is the tour of docs/models-and-tools.md with servers of other projects. An agent whose model is an
+// OpenAI-compatible endpoint calls an MCP server and an OpenAPI service, and streams. It is killed between the two
+// calls, pauses for an approval, and ends. Each call was made once.
 func TestTheTour(t *testing.T) {
 	p := built(t)
 	models := peertest.Models(t,

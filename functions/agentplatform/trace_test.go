@@ -21,7 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 )
 
-// collector takes traces as OpenTelemetry's own does: it reads them by the collector's definitions.
+// collector receives traces like OpenTelemetry's own collector: it decodes them with the collector's definitions.
 type collector struct {
 	t     *testing.T
 	mu    sync.Mutex
@@ -82,7 +82,7 @@ func (c *collector) tree(trace string) string {
 	return strings.Join(lines, "\n")
 }
 
-// of is the nth span of a name in a trace, by their times.
+// of is span n with a name in a trace, by time.
 func (c *collector) of(trace, name string, n int) map[string]any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,7 +148,7 @@ func (l *logged) Write(b []byte) (int, error) {
 	return l.b.Write(b)
 }
 
-// lines are those with a message, of a run where run is not empty.
+// lines returns the lines with a message; those of one run if run is not empty.
 func (l *logged) lines(message, run string) (found []map[string]any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,8 +161,8 @@ func (l *logged) lines(message, run string) (found []map[string]any) {
 	return found
 }
 
-// A run from the door to its webhook is one trace, with a pause in between: each hop finds it by the run's id. What was
-// said is not in it, nor any key.
+// A run from its request to its webhook is one trace, with a pause in between: each hop finds it by the run's id. It
+// contains no text of the conversation, and no key.
 func TestARunIsOneTrace(t *testing.T) {
 	traces := &collector{t: t}
 	receiver := httptest.NewServer(traces)
@@ -245,14 +245,14 @@ server POST /api/v1/chat
 			try["http.response.status_code"], try["agentplatform.run.id"]})
 	}
 
-	// Whoever is called is told which span it is a part of.
+	// Each called server gets the span to which its request belongs.
 	assert.Len(t, asked.all(), 2)
 	assert.Len(t, called.all(), 1)
 	assert.Len(t, pushed.all(), 2)
 	for _, parent := range slices.Concat(asked.all(), called.all(), pushed.all()) {
 		assert.True(t, strings.HasPrefix(parent, "00-"+trace+"-") && strings.HasSuffix(parent, "-01"), parent)
 	}
-	// The caller's trace is found from ours, and is not ours.
+	// Our trace links to the caller's trace, but is a separate one.
 	traces.mu.Lock()
 	defer traces.mu.Unlock()
 	for _, s := range traces.spans {
@@ -268,7 +268,7 @@ server POST /api/v1/chat
 		assert.Equal(t, "/v1/traces PRIVATE-TOKEN", key)
 	}
 
-	// The id of the request that began the run stands in the log, and its last digits in every line of the run.
+	// The id of the request that began the run is in the log, and its last digits are in every line of the run.
 	assert.Equal(t, request[12:], run[12:])
 	lines := log.lines("request", run)
 	require.Len(t, lines, 2, "reads are not logged at this level")
@@ -318,7 +318,7 @@ func (p *program) awaits(run, status string) map[string]any {
 	return nil
 }
 
-// A receiver of traces that hangs, or is not there, holds up nobody: neither requests nor runs nor a stop.
+// A receiver of traces that hangs, or does not exist, delays nothing: neither requests nor runs nor a stop.
 func TestAReceiverOfTracesThatHangsHoldsNobody(t *testing.T) {
 	release := make(chan struct{})
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/store/table/disktable"
 )
 
-// clock is a host whose time a test moves on.
+// clock is a host whose time a test moves forward.
 type clock struct {
 	host.Host
 
@@ -27,7 +27,7 @@ type clock struct {
 
 func (c *clock) Now() time.Time { return c.Host.Now().Add(c.ahead) }
 
-// All runs of a store of each format are listed by user once the chats of its organization are their user's own.
+// All runs of a store of each format are listed by user once its organization has made chats private.
 func TestAStoreOfEachFormatIsListedByUser(t *testing.T) {
 	files, err := filepath.Glob(stores + "*.tar.gz")
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestAStoreOfEachFormatIsListedByUser(t *testing.T) {
 	}
 }
 
-// listByUser makes the chats of all organizations their user's own, and does the jobs that follow from it.
+// listByUser makes the chats of all organizations private, and does the jobs that follow.
 func listByUser(t *testing.T, s *record.Store, c *clock) {
 	ctx := t.Context()
 	r := &removal.Remover{Executor: &transition.Executor{Store: s, Host: c}, Store: s, Host: c}
@@ -72,7 +72,7 @@ func listByUser(t *testing.T, s *record.Store, c *clock) {
 	}
 }
 
-// isListed checks that each run and each chat is listed by its user and by nobody else.
+// isListed checks that each run and each chat is in the list of its user and in no other.
 func isListed(t *testing.T, s *record.Store) {
 	ctx, listed := t.Context(), 0
 	for o, err := range record.All[catalog.Organization](ctx, s, record.System(), 10) {

@@ -24,9 +24,9 @@ import (
 	"agentplatform/internal/wiring/boot"
 )
 
-// The stored formats of all released versions stay readable: testdata/stores has a data folder of each, as that
-// version wrote it. A change of the format adds one (`go test ./functions/agentplatform -run Store -store NAME`) and
-// leaves the others unchanged.
+// The stored formats of all released versions stay readable. testdata/stores has a data folder of each, written by that
+// version. A change of the format adds one (`go test ./functions/agentplatform -run Store -store NAME`) and leaves the
+// others unchanged.
 var store = flag.String("store", "", "write the store of this version under this name")
 
 const stores = "testdata/stores/"
@@ -45,7 +45,7 @@ func (o old) ask(method, path, contentType, body string, want int) (v map[string
 
 func (o old) read(path string) string { return string(o.raw(http.MethodGet, path, "", "", 200)) }
 
-// any reads a path, whatever the status.
+// any reads a path, with any status.
 func (o old) any(path string) []byte {
 	o.Helper()
 	r, err := http.NewRequestWithContext(o.Context(), http.MethodGet, o.url+path, nil)
@@ -125,7 +125,7 @@ func TestAStoreOfEachFormatIsStillGood(t *testing.T) {
 				o.chat(200, "agent_id", agent, "message", "hello", "chat_id", "done", "idempotency_key",
 					"once")["run_id"])
 
-			// A paused run can be decided, and the message that waits behind it continues.
+			// A paused run can be decided, and the message that is parked on it continues.
 			paused := o.ask(http.MethodGet, "/chats/paused/runs?active=true", "", "",
 				200)["runs"].([]any)[0].(map[string]any)
 			parked := paused["parked"].([]any)[0].(map[string]any)["parked_id"].(string)
@@ -140,7 +140,7 @@ func TestAStoreOfEachFormatIsStillGood(t *testing.T) {
 					list[2].(map[string]any)["run_id"] == parked
 			}, 2*time.Minute, 20*time.Millisecond)
 
-			// Keys are created, of which a store from before they were counted has no count.
+			// Keys are created. A store from before they were counted has no count of them.
 			user := o.ask(http.MethodGet, "/me", "", "", 200)["user"].(map[string]any)["user_id"]
 			for range 2 {
 				o.send("/api-keys", map[string]any{"name": "k", "user_id": user, "level": "run"}, 201)
@@ -153,7 +153,7 @@ func TestAStoreOfEachFormatIsStillGood(t *testing.T) {
 	}
 }
 
-// addsUp checks that what was used when the store was written is rolled up as the ledger has it.
+// addsUp checks that the usage in the store is rolled up as in the ledger.
 func addsUp(o old) {
 	entries := o.ask(http.MethodGet, "/analytics/usage?limit=100", "", "", 200)["entries"].([]any)
 	first, err := time.Parse(time.RFC3339, entries[len(entries)-1].(map[string]any)["finished_at"].(string))
@@ -170,8 +170,8 @@ func addsUp(o old) {
 	assert.InDelta(o, len(listed), sum["runs"].(map[string]any)["total"], 0)
 }
 
-// knowledge checks that a document, in a store that has one, is found, is read back, and is indexed anew from the text
-// that was extracted from it.
+// knowledge checks a document, in a store that has one: it is found, read back, and indexed again from its extracted
+// text.
 func knowledge(o old) {
 	bases := o.ask(http.MethodGet, "/knowledge-bases", "", "", 200)["knowledge_bases"].([]any)
 	if len(bases) == 0 {
@@ -200,8 +200,8 @@ func knowledge(o old) {
 
 const document = "The word is swordfish, and the lamp is of brass."
 
-// write writes a store of this version: a finished chat of two turns, with an idempotency key, a paused one, with a
-// parked message, both under a budget of tokens, and a knowledge base with a document.
+// write writes a store of this version. It has a finished chat of two turns with an idempotency key, and a paused one
+// with a parked message, both under a token budget. It also has a knowledge base with a document.
 func write(t *testing.T) {
 	dir := t.TempDir()
 	o, stop := open(t, dir)

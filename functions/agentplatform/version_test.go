@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheProgramSaysWhichBuildItIs: what a release stamps is printed by --version and answered by GET /healthz.
+// TestTheProgramSaysWhichBuildItIs: the version of a release is printed by --version and returned by GET /healthz.
 func TestTheProgramSaysWhichBuildItIs(t *testing.T) {
 	t.Parallel()
 	p := built(t)

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A client of Open Responses that neither streams nor polls takes what it is answered for the whole: where nothing is
-// between it and the process, it is answered when the run has ended, and others after the observe window. A stop of the
-// process waits for none of them.
+// A client of Open Responses that neither streams nor polls takes the first answer for the final one. With nothing
+// between it and the process, it gets the answer when the run has ended. Other clients get it after the observe window.
+// A stop of the process waits for none of them.
 func TestAResponseIsWaitedForLongerThanARun(t *testing.T) {
 	t.Parallel()
 	p := built(t)
