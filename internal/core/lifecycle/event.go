@@ -438,7 +438,8 @@ type PendingWork struct {
 	Again   time.Time // when to reconcile the run again; zero if it has ended
 }
 
-// Next returns what a run needs now. processID is the id of the only living process, or empty (see [Lease.Lapsed]).
+// Next returns the work that a run needs now. processID is the id of the only living process, or empty (see
+// [Lease.Lapsed]).
 func Next(r Run, now time.Time, processID string) PendingWork {
 	switch r.Status {
 	case Queued:

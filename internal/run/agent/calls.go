@@ -213,7 +213,7 @@ func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why st
 }
 
 // searchNeedsApproval reports whether the agent's approvals list searches. Otherwise searches need none: they change
-// nothing, and find only what the run's sender may read.
+// nothing, and find only documents that the run's sender may read.
 func (s *session) searchNeedsApproval() bool {
 	return s.Agent.Spec.Approval.NamesSearch() || s.Published.NamesSearch()
 }

@@ -16,14 +16,14 @@ import (
 // 2. The oldest turns of the history, half of them each time.
 // 3. The middles of long results of this run, and the last of the passages that it found.
 //
-// Each step of the model records what was left out for it. The next steps, and those of a later attempt, begin with
+// Each step of the model records the parts that were left out. The next steps, and those of a later attempt, begin with
 // that.
 const (
 	longest  = 16 << 10 // bytes to which long results are cut first
 	shortest = 1 << 10  // and last
 )
 
-// begin copies to a step what was left out for the last model call.
+// begin copies the list of left-out parts from the last model call to a step.
 func (s *session) begin(step *record.Step) {
 	if last := s.lastOfModel; last != nil {
 		step.LeftOut, step.AnsweredOnly, step.Shortened = last.LeftOut, last.AnsweredOnly, last.Shortened

@@ -69,8 +69,8 @@ func (s *Files) newFile(n New) record.File {
 }
 
 // Announce stores the description of a file whose bytes will follow. The client sends them to the address or, if that
-// is nil, by Send. The errors are those of the store and of presigning, and a problem of kind Limited when storage is
-// full.
+// is nil, by Send. The errors are those of the store and of presigning, and a problem of kind Limited at a limit of
+// files.
 func (s *Files) Announce(ctx context.Context, n New) (record.File, *Address, error) {
 	f := s.newFile(n)
 	direct, is := s.direct()
@@ -86,7 +86,7 @@ func (s *Files) Announce(ctx context.Context, n New) (record.File, *Address, err
 }
 
 // Take stores a file with its bytes. After an error no part of the file is left. The error is a problem of kind
-// TooLarge above [MaxSize] or [MaxDocument], of kind Limited when storage is full, or the error of reading or storing
+// TooLarge above [MaxSize] or [MaxDocument], of kind Limited at a limit of files, or the error of reading or storing
 // the bytes.
 func (s *Files) Take(ctx context.Context, n New, bytes io.Reader) (record.File, error) {
 	f := s.newFile(n)

@@ -661,9 +661,9 @@ func parkedFull(run string) error {
 // Followup parks a message on an active run that the client names; it never answers a question. The new run has the
 // run's agent in the run's version. Idempotency keys work as with [Intake.Post].
 //
-// It returns problems of kind Invalid (body.message, body.idempotency_key); NotFound or Forbidden, as [Intake.Run];
-// Forbidden for a chat with agents out of reach; Conflict (run_not_active with run_status, or parked_queue_full); and
-// Limited (budget_exhausted).
+// It returns problems of kind Invalid (body.message, body.idempotency_key); NotFound or Forbidden, as [Intake.Run]; and
+// Forbidden for a chat with agents out of reach. It also returns Conflict (run_not_active with run_status, or
+// parked_queue_full) and Limited (budget_exhausted).
 func (in *Intake) Followup(ctx context.Context, p tenant.Principal, run, text, key string) (Posted, error) {
 	r := &request{
 		Intake: in, who: p, message: Message{

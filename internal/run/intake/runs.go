@@ -194,8 +194,8 @@ func (in *Intake) Cancel(ctx context.Context, who tenant.Principal, id, reason s
 }
 
 // Withdraw deletes a parked message. run is any run of its chat. It returns a problem of kind NotFound if run or
-// message does not exist, of kind Forbidden, and of kind Conflict (already_started) with run_id if the message has
-// become a run.
+// message does not exist, or of kind Forbidden. If the message has become a run, it returns one of kind Conflict
+// (already_started) with run_id.
 func (in *Intake) Withdraw(ctx context.Context, who tenant.Principal, run, parked string) error {
 	scope := who.Scope()
 	e, err := in.Run(ctx, who, run)

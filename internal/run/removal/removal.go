@@ -456,8 +456,8 @@ func (r *Remover) dropChats(ctx context.Context, scope record.Scope) error {
 	return nil
 }
 
-// dropAll deletes all of an organization's resources of a kind. owned deletes what a resource owns, before the
-// resource; nil: it owns nothing.
+// dropAll deletes all of an organization's resources of a kind. owned deletes the items that a resource owns, before
+// the resource; nil: it owns none.
 func dropAll[T record.Resourceful](
 	r *Remover, owned func(id string) error,
 ) func(context.Context, record.Scope) error {

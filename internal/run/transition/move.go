@@ -12,7 +12,7 @@ type Move struct {
 	// Event is the name of its event, as in [lifecycle.Transitions], or [Accepted] or [Promoted] for a new run.
 	Event string
 	// Before is the run before the transition. For a new run it has no status. For a promoted run it has the parked
-	// messages that the run takes over, so that a count of what was parked does not include them again.
+	// messages that the run takes over, so that counts of parked messages do not include them again.
 	Before lifecycle.Run
 	After  lifecycle.Run
 }

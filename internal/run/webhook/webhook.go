@@ -539,8 +539,8 @@ func trioKey(secret string) []byte {
 
 // Redeliver requests another attempt of a delivery with the same id and the same bytes. force allows deliveries that
 // have not failed. The same commit writes the user of the request to the audit log. It returns a problem of kind
-// NotFound or Forbidden. It returns one of kind Conflict, with the delivery's state, if the delivery has not failed and
-// force is not set; and one of kind Unavailable if the delivery kept changing.
+// NotFound or Forbidden, or of kind Unavailable if the delivery kept changing. If the delivery has not failed and force
+// is not set, it returns one of kind Conflict with the delivery's state.
 func (s *Sender) Redeliver(ctx context.Context, scope record.Scope, id string, force bool) (record.Delivery, error) {
 	for range 8 {
 		e, err := s.Store.Delivery(ctx, scope, id)

@@ -70,8 +70,8 @@ func (w *Worker) published(ctx context.Context, version catalog.Agent, on []tool
 	return a.Spec.Policy(on), err
 }
 
-// knowledge sets the searches of a task, and the reader that finds what the run's sender may not read. The model gets
-// an error on which it can act. Any other failure is for another attempt, or the log.
+// knowledge sets the searches of a task, and the reader that finds the documents which the run's sender may not read.
+// The model gets an error on which it can act. Any other failure is for another attempt, or the log.
 func (w *Worker) knowledge(run record.Run, t *agent.Task) {
 	t.Reads = w.Reads(run.Organization, run.User, run.APIKey)
 	if w.Search != nil && len(t.Agent.Spec.KnowledgeBaseIDs) > 0 {

@@ -463,7 +463,7 @@ func (l *Local) every(ctx context.Context, interval time.Duration, sweep func(co
 	}
 }
 
-// sweep runs the sweeper once; the next run retries what fails.
+// sweep runs the sweeper once. The next sweep retries failures.
 func (l *Local) sweep(ctx context.Context, sweep func(context.Context) error) {
 	died := host.Catch(func() {
 		if err := sweep(ctx); err != nil && ctx.Err() == nil {
