@@ -27,9 +27,9 @@ import (
 type disturbance struct {
 	ends   bool // the context of the work ends
 	comes  bool // running calls finish nevertheless
-	leaves bool // Go returns an error
+	leaves bool // CheckLease returns an error
 	lost   bool // Journal returns that the attempt has lost the run
-	unread bool // Over fails
+	unread bool // BudgetExceeded fails
 	dies   bool // the process ends: steps that are not journalled are lost
 }
 
