@@ -5,12 +5,9 @@
 package main
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -20,10 +17,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"agentplatform/scripts/container"
 )
 
 func main() {
@@ -45,13 +41,13 @@ func run(ctx context.Context, binaries, repository string) (string, error) {
 	if repository == "" {
 		return "", fmt.Errorf("-repository is required")
 	}
-	files := map[string][]byte{}
+	var files []container.File
 	for _, name := range programs {
 		program, err := os.ReadFile(filepath.Join(binaries, name, "bootstrap"))
 		if err != nil {
 			return "", err
 		}
-		files[name] = program
+		files = append(files, container.Program(name, program))
 	}
 	made, err := imageOf(files)
 	if err != nil {
@@ -73,44 +69,12 @@ func run(ctx context.Context, binaries, repository string) (string, error) {
 	return digest.String(), remote.Write(to, made, remote.WithAuth(login), remote.WithContext(ctx))
 }
 
-// imageOf makes an image of one layer that holds only the programs, which contain their certificates, and a folder for
-// temporary files.
-func imageOf(files map[string][]byte) (v1.Image, error) {
-	var layer bytes.Buffer
-	w := tar.NewWriter(&layer)
-	entries := []tar.Header{{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}}
-	for _, name := range programs {
-		entries = append(entries, tar.Header{Name: name, Mode: 0o555, Size: int64(len(files[name]))})
-	}
-	for _, h := range entries {
-		h.Format = tar.FormatPAX
-		if err := w.WriteHeader(&h); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(files[h.Name]); err != nil {
-			return nil, err
-		}
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer.Bytes())), nil }
-	made, err := tarball.LayerFromOpener(open)
-	if err != nil {
-		return nil, err
-	}
-	image, err := mutate.AppendLayers(empty.Image, made)
-	if err != nil {
-		return nil, err
-	}
-	file, err := image.ConfigFile()
-	if err != nil {
-		return nil, err
-	}
-	file = file.DeepCopy()
-	file.OS, file.Architecture = "linux", "arm64"
-	file.Config = v1.Config{Entrypoint: []string{"/" + programs[0]}, User: "65532:65532"}
-	return mutate.ConfigFile(image, file)
+// imageOf makes an image that contains only the programs, which contain their certificates, and a folder for temporary
+// files.
+func imageOf(programs []container.File) (v1.Image, error) {
+	return container.Image("arm64", append([]container.File{container.Temporary()}, programs...), v1.Config{
+		Entrypoint: []string{"/" + programs[0].Name}, User: fmt.Sprintf("%d:%[1]d", container.Nobody),
+	})
 }
 
 func login(ctx context.Context) (authn.Authenticator, error) {

@@ -16,11 +16,19 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"agentplatform/scripts/container"
 )
+
+func programsOf(stream, worker string) []container.File {
+	return []container.File{
+		container.Program("stream", []byte(stream)), container.Program("worker", []byte(worker)),
+	}
+}
 
 func TestTheSameProgramGivesTheSameImage(t *testing.T) {
 	digest := func(worker string) v1.Hash {
-		image, err := imageOf(map[string][]byte{"stream": []byte("a program"), "worker": []byte(worker)})
+		image, err := imageOf(programsOf("a program", worker))
 		require.NoError(t, err)
 		sum, err := image.Digest()
 		require.NoError(t, err)
@@ -35,7 +43,7 @@ func TestAPushedImageContainsThePrograms(t *testing.T) {
 	defer server.Close()
 	to, err := name.NewTag(strings.TrimPrefix(server.URL, "http://") + "/agents:1")
 	require.NoError(t, err)
-	image, err := imageOf(map[string][]byte{"stream": []byte("a program"), "worker": []byte("a second")})
+	image, err := imageOf(programsOf("a program", "a second"))
 	require.NoError(t, err)
 	require.NoError(t, remote.Write(to, image))
 	back, err := remote.Image(to)
