@@ -6,11 +6,14 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"agentplatform/internal/platform/logline"
 	"agentplatform/internal/platform/setting"
@@ -20,16 +23,52 @@ import (
 
 func main() {
 	show := flag.Bool("version", false, "print the version and the commit of this program")
+	health := flag.Bool("health", false, "ask the process that listens on ADDR whether it is up; fail if it is not")
 	flag.Parse()
 	if *show {
 		v, commit := version.Read()
 		fmt.Printf("agent-platform %s (%s)\n", v, commit)
 		return
 	}
-	if err := run(); err != nil {
+	do := run
+	if *health {
+		do = healthy
+	}
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "agent-platform:", err)
 		os.Exit(1)
 	}
+}
+
+// healthy checks the process that listens on ADDR. A container has no other program that could.
+func healthy() error {
+	s, err := setting.Read(os.Environ())
+	if err != nil {
+		return err
+	}
+	host, port, err := net.SplitHostPort(s.Addr)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	address := "http://" + net.JoinHostPort(host, port) + "/healthz"
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET /healthz: %s", answer.Status)
+	}
+	return nil
 }
 
 func run() error {

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -196,7 +197,7 @@ func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Loc
 		return nil, fmt.Errorf("cannot listen on ADDR: %w", err)
 	}
 	if l.Settings.PublicURL == "" {
-		l.Settings.PublicURL = "http://" + listener.Addr().String()
+		l.Settings.PublicURL = "http://" + reachable(listener.Addr())
 	}
 	l.table, err = disktable.Open(filepath.Join(s.DataDir, "store"), disktable.Options{Log: log, Free: l.free})
 	if err != nil {
@@ -475,8 +476,17 @@ func (l *Local) sweep(ctx context.Context, sweep func(context.Context) error) {
 	}
 }
 
+// reachable is an address that reaches a listener from this machine, also where it listens on all addresses.
+func reachable(at net.Addr) string {
+	tcp, ok := at.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return at.String()
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+}
+
 func (l *Local) serve(listener net.Listener) {
-	l.URL = "http://" + listener.Addr().String() + httpapi.Base
+	l.URL = "http://" + reachable(listener.Addr()) + httpapi.Base
 	l.Server = l.server.HTTP()
 	go func() { l.served <- l.Server.Serve(listener) }()
 }
@@ -496,7 +506,7 @@ func (l *Local) serveMetrics(ctx context.Context, registry *prometheus.Registry)
 	l.metrics = &http.Server{
 		Handler: routes, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
 	}
-	l.MetricsURL = "http://" + listener.Addr().String() + "/metrics"
+	l.MetricsURL = "http://" + reachable(listener.Addr()) + "/metrics"
 	go func() { _ = l.metrics.Serve(listener) }()
 	return nil
 }
