@@ -1,4 +1,4 @@
-# Agent Platform. `make` alone prints this help.
+# Agent Platform. `make` prints the targets of every day, `make help-all` prints all.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 GO ?= go
@@ -18,6 +18,8 @@ TEST := $(GO) test -vet=off $(TAGS)
 STORIES = BROWSER='$(BROWSER)' $(GO) test -vet=off -tags browser,pebblegozstd -count 1 -parallel 2 -timeout 20m
 PLANT = $(TEST) -run 'TestEveryBug.*IsFound|TestSmallWorldsFindBugs' -count 1 -parallel 2 -timeout 2h -v ./internal/proof/sim/planted -plant -bug '$(BUG)'
 TOOLS := $(GO) tool -modfile=scripts/tools/go.mod
+# These need other versions of what the linters need.
+PUBLISH := $(GO) tool -modfile=scripts/tools/publish/go.mod
 SOURCES := events functions infra internal scripts
 # What is tested with the race detector: all but the stacks, which describe and run nothing, and whose library is more
 # to compile than all the rest (make templates tests them). What only a deployment runs links the clients of its services,
@@ -79,15 +81,22 @@ CDK := .cache/cdk/node_modules/.bin/cdk
 .NOTPARALLEL:
 .PHONY: $(shell awk -F: '/^[a-z-]+:/ {print $$1}' Makefile)
 
-help: ## print this help
+# What make prints, in this order.
+DAILY := run check test golden panel simulate prove image release deploy help-all
+
+help:
+	@echo "make TARGET, where TARGET is one of"; echo
+	@for target in $(DAILY); do sed -n "s/^$$target:.*## /$$target\t/p" Makefile; done | awk -F'\t' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+help-all: ## print all targets
 	@awk -F':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 ##@ Work
 
-run: ## serve the API on this machine (settings: docs/settings.md)
+run: ## serve the API and the admin panel on this machine (settings: docs/settings.md)
 	$(PURE) run $(TAGS) ./functions/agentplatform
 
-check: ## before every commit: format, vet, words, linters and fast tests of what differs from main; all, where nothing does
+check: ## before a commit: format, vet, words, linters, and the fast tests of what differs from main
 	@wrong=$$(gofmt -l $(SOURCES)); [ -z "$$wrong" ] || { echo "make fmt formats these:"; echo "$$wrong"; exit 1; }
 	$(GO) vet $(TAGS) ./...
 	$(GO) run ./scripts/words
@@ -102,15 +111,15 @@ build: ## build the program into dist/
 
 ##@ Test
 
-test: ## all tests but those of what only AWS runs, with the race detector
+test: ## before a review: all tests with the race detector, except those of code that only AWS runs
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
 	@packages=$$($(GO) list $(TAGS) $(RACED) | grep -vxFf <($(GO) list $(TAGS) $(DEPLOYED))) && \
 	$(UNSLEPT) $(GO) test $(RACE) $(TAGS) -vet=off -shuffle=on -parallel 4 -timeout 30m $$packages
 
-aws: ## the tests of what only AWS runs, with the race detector (but those of the stacks: templates, integration)
+aws: ## test the code that only AWS runs, with the race detector (not the stacks: templates, integration)
 	$(UNSLEPT) $(GO) test $(RACE) $(TAGS) -vet=off -shuffle=on -timeout 30m $(DEPLOYED)
 
-cover: ## say what share of each package's statements the tests reach, and show it in .cache/cover.html
+cover: ## print the share of each package's statements that the tests reach, and draw it in .cache/cover.html
 	@mkdir -p .cache
 	$(TEST) -coverpkg=./events/...,./internal/... -coverprofile=.cache/cover.out ./events/... ./functions/... ./internal/...
 	@$(GO) tool cover -html=.cache/cover.out -o .cache/cover.html
@@ -120,14 +129,14 @@ cover: ## say what share of each package's statements the tests reach, and show 
 	       for (file in all) printf "%5.1f %%  %s\n", 100*some[file]/all[file], file | "sort -k3"; close("sort -k3"); \
 	       printf "%5.1f %%  in all\n", 100*reached/total}'
 
-panel: .cache/panel/made ## check the admin panel: its types, its texts, its libraries, its stories in a browser (needs Node.js, Chromium)
+panel: .cache/panel/made ## test the admin panel: types, texts, libraries, and a real browser (needs Node.js, Chromium)
 	.cache/panel/node_modules/.bin/tsc -p scripts/panel
 	node --test scripts/panel
 	rm -rf .cache/panel/vendor && scripts/panel/vendor.sh .cache/panel/vendor
 	@diff -rq internal/api/panel/static/vendor .cache/panel/vendor || { echo "this is not what npm has"; exit 1; }
 	$(STORIES) -run 'Test' ./internal/api/panel/browser
 
-browser: ## install the browser that make panel needs, where apt-get or brew can
+browser: ## install the browser that make panel needs, with apt-get or brew
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then echo "there is one"; \
 	elif command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then apt-get install -y --no-install-recommends chromium; \
 	elif command -v apt-get >/dev/null; then sudo apt-get install -y --no-install-recommends chromium; \
@@ -140,7 +149,7 @@ screenshots: ## take pictures of every page of the panel into .cache/screenshots
 vendor: .cache/panel/made ## copy the panel's libraries out of npm's packages, at the versions of scripts/panel/package.json
 	scripts/panel/vendor.sh
 
-bounds: ## what is large, deep or a bomb: its work and memory, without the race detector, which finds nothing in one goroutine
+bounds: ## test the work and memory that large, deep and compressed input costs, without the race detector
 	@files=$$(grep -rl --include='*_test.go' '^//go:build !race' $(SOURCES)); \
 	tests=$$(grep -ho '^func Test[A-Za-z0-9_]*' $$files | cut -c6- | grep -v Hostile | sort -u | paste -sd '|'); \
 	echo "$$tests"; $(TEST) -run "^($$tests)$$" -count 1 -p 2 -timeout 30m $$(dirname $$files | sed 's#^#./#' | sort -u)
@@ -160,7 +169,7 @@ versus: .cache/versus/package-lock.json .cache/versus/postgres/package-lock.json
 
 ##@ Proofs
 
-prove: $(BESIDE) $(FIRST) ## everything that must hold before a change lands, at the sizes of .ci/run
+prove: $(BESIDE) $(FIRST) ## run every proof that a change must pass, at the sizes of .ci/run (an hour)
 
 first:
 	@echo $(FIRST)
@@ -168,43 +177,43 @@ first:
 beside:
 	@echo $(BESIDE)
 
-prove-full: ## the same at the sizes of the longest runs that the documents tell of, soak and neighbours too (hours)
+prove-full: ## run every proof at the sizes that the documents state, also soak and neighbours (hours)
 	$(MAKE) prove ROUNDS=100 HISTORIES=5000 STATES=1000000 ENTRIES=10000 FUZZTIME=1000000x REQUESTS=60000 CUTS=12000 HOSTILE_ROUNDS=3
 	$(MAKE) simulate SEEDS=100000
 	$(MAKE) planted-anew planted soak neighbours
 
-recipes: ## apply the recipes of CONTRIBUTING.md to a copy of the tree, and run what they say
+recipes: ## apply the recipes of CONTRIBUTING.md to a copy of the tree, and run their commands
 	$(GO) run ./scripts/recipes
 
 crash: ## kill -9 the real process under load, ROUNDS times
 	$(TEST) -run 'TestKillNine' -count 1 -timeout 24h -v ./functions/agentplatform -rounds $(ROUNDS)
 
-linearize: ## hold HISTORIES histories of the real process, half of them with kill -9, to the models of a chat and of a cap
+linearize: ## check HISTORIES histories of the real process, half with kill -9, against models of a chat and of a cap
 	$(TEST) -run 'TestTheServiceIsLinearizable|RejectAService' -count 1 -timeout 24h -v ./functions/agentplatform -histories $(HISTORIES)
 
 explore: ## visit up to STATES states of each small world, with each set of faults
 	$(TEST) -run EveryState -count 1 -timeout 24h -v ./internal/proof/sim/explore -states $(STATES)
 
-planted: ## plant the bugs of internal/proof/sim/planted (BUG: a pattern), and have the simulation and small worlds find them
+planted: ## plant the bugs of internal/proof/sim/planted (BUG: a pattern); the simulation and small worlds must find them
 	$(PLANT)
 
 planted-sample: ## plant one in PLANTED_SHARE of these bugs, chosen by PLANTED_BY: the commit
 	$(PLANT) -share $(PLANTED_SHARE) -by '$(PLANTED_BY)'
 
-planted-anew: ## as planted, and note new seeds for bugs that their noted seeds do not find any more
+planted-anew: ## as planted, and write new seeds for bugs that their noted seeds no longer find
 	$(TEST) -run TestEveryBugIsFound -count 1 -parallel 2 -timeout 4h -v ./internal/proof/sim/planted -plant -bug '$(BUG)' -anew
 
-chaos: ## enter ENTRIES states that chaotic webhook receivers are told of
+chaos: ## enter ENTRIES states with webhooks, whose receivers misbehave
 	$(TEST) -run TestChaosOfReceivers -count 1 -timeout 1h -v ./functions/agentplatform -entries $(ENTRIES)
 
-hostile: ## hold the real process, with HOSTILE_MB of memory, to hostile models, tools, clients and documents
+hostile: ## test the real process, with HOSTILE_MB of memory, against hostile models, tools, clients and documents
 	$(TEST) -run TestHostile -count 1 -timeout 1h -v ./functions/agentplatform -hostile-mb $(HOSTILE_MB) \
 	  -hostile-clients $(HOSTILE_CLIENTS) -bomb-rounds $(HOSTILE_ROUNDS)
 
 cuts: ## cut the power of the embedded store at CUTS moments
 	$(TEST) -run LosePower -count 1 -timeout 1h -v ./internal/store/table/disktable -cuts $(CUTS)
 
-fuzz: ## run every fuzz target for FUZZTIME (a count: 10000x); a package's are one program
+fuzz: ## run every fuzz target for FUZZTIME (a count: 10000x)
 	@set -e; program=$$(mktemp); trap 'rm -f "$$program"' EXIT; \
 	targets=$$(grep -ro --include='*_test.go' --exclude-dir=testdata '^func Fuzz[A-Za-z0-9_]*' $(SOURCES) | sort); \
 	for p in $$(dirname $$(cut -d: -f1 <<<"$$targets") | sort -u); do \
@@ -224,34 +233,35 @@ PEERSMADE := .cache/peers/package-lock.json .cache/peers/venv/made .cache/peers/
 PEERSALLMADE := $(PEERSMADE) .cache/peers/mcp/made .cache/peers/js/package-lock.json .cache/peers/ollama/bin/ollama \
   $(foreach e,frameworks microsoft crewai adk litellm,.cache/peers/$(e)/made)
 
-peers: $(PEERSMADE) ## test against what others wrote: model providers, MCP servers and clients (needs Node.js, Python 3)
+peers: $(PEERSMADE) ## test against software of others: model providers, MCP servers, clients (needs Node.js, Python 3)
 	$(call PEERS,peers,10m)
 
 peers-all: $(PEERSALLMADE) ## test against all counterparts of docs/counterparts.md (takes long; needs Node.js, Python 3, a C compiler)
 	$(call PEERS,peers|peersall,90m)
 
-counterparts: ## run peers-all and write docs/counterparts.md from what its tests saw
+counterparts: ## run peers-all and write docs/counterparts.md from its results
 	rm -rf .cache/peers/counterparts
 	WRITE_COUNTERPARTS=rows $(MAKE) peers-all
 	WRITE_COUNTERPARTS=page $(GO) test -tags peers,pebblegozstd -run ThePageOfCounterparts -count 1 -v ./internal/proof/peertest
 
-compliance: ## have the compliance tests of Open Responses judge the service (needs Node.js, and github.com or OPENRESPONSES: a copy)
+compliance: ## run the compliance tests of Open Responses (needs Node.js, and github.com or OPENRESPONSES: a copy)
 	@GO='$(GO)' scripts/peers/openresponses/compliance.sh
 
-requests: .cache/peers/package-lock.json .cache/peers/schemathesis/made ## have schemathesis make REQUESTS requests from the OpenAPI document (needs Python 3)
+requests: .cache/peers/package-lock.json .cache/peers/schemathesis/made ## send REQUESTS requests that schemathesis makes from the OpenAPI document (needs Python 3)
 	$(GO) test -tags peers,pebblegozstd -count 1 -timeout 2h -v -run RequestsMadeFromTheDocument ./functions/agentplatform -requests $(REQUESTS)
 
-lint: ## run the linters, and count the private words against scripts/words/budget.txt
+lint: ## run the linters, also over the workflows, and count the private words against scripts/words/budget.txt
 	$(GO) run ./scripts/words
+	$(PUBLISH) actionlint -shellcheck= -pyflakes=
 	$(TOOLS) golangci-lint run --allow-parallel-runners ./...
 
 vulncheck: ## look for known vulnerabilities (needs the vulnerability database)
 	$(TOOLS) govulncheck ./...
 
-soak: ## have the real process work at half of its peak for SOAK, killed every five minutes
+soak: ## load the real process at half of its peak for SOAK, with a kill every five minutes
 	$(TEST) -run TestSoak -count 1 -timeout 24h -v ./functions/agentplatform -soak $(SOAK)
 
-neighbours: ## measure what a greedy organization and receivers that never answer do to others, in PAIRS pairs of rounds
+neighbours: ## measure the effect of a greedy organization and of slow receivers on others, in PAIRS pairs of rounds
 	$(TEST) -run TestNeighbours -count 1 -timeout 2h -v ./functions/agentplatform -pairs $(PAIRS)
 
 ##@ AWS
@@ -269,20 +279,20 @@ synth: stage functions $(CDK) ## synthesise the stacks of STAGE into cdk.out/ (n
 $(CDK):
 	npm install --silent --no-fund --no-audit --no-package-lock --prefix .cache/cdk aws-cdk@$(CDK_VERSION)
 
-preflight: stage $(CDK) ## say what would fail if STAGE were deployed to the AWS account of your credentials; changes nothing
+preflight: stage $(CDK) ## check whether STAGE can be deployed to the AWS account of your credentials; changes nothing
 	@$(GO) run ./scripts/preflight -stage $(STAGE) -alarm-email '$(ALARM_EMAIL)'
 
-deploy: stage functions $(CDK) ## deploy STAGE to that account: preflight, data, edge, image, first key, service, smoke test
+deploy: stage functions $(CDK) ## deploy STAGE to the AWS account of your credentials, from the preflight to the smoke test
 	CDK=$(CDK) ALARM_EMAIL='$(ALARM_EMAIL)' scripts/deploy.sh $(STAGE)
 
-destroy: stage $(CDK) ## take STAGE down again; what is precious stays
+destroy: stage $(CDK) ## delete STAGE; the data stay
 	$(CDK) destroy --force $(CONTEXT) Service
 	$(CDK) destroy --force $(CONTEXT) --all
 	@echo "$(STAGE) is taken down. What stays in the account: infra/README.md, Deleting a stage; make preflight STAGE=$(STAGE) names"
 	@echo "its buckets and tables. The operator keys in these files are good for tables that stay, and for nothing else:"
 	@ls .cache/operator-*agents-$(STAGE)-data-*.key* 2>/dev/null || echo "(none)"
 
-smoke: ## run the scenarios that harm nobody against the deployed STAGE, or BASE_URL with OPERATOR_KEY
+smoke: ## run harmless scenarios against the deployed STAGE, or BASE_URL with OPERATOR_KEY
 	@[ -n "$(STAGE)$(BASE_URL)" ] || { echo "say which stage: make smoke STAGE=dev; or BASE_URL=... and OPERATOR_KEY=..."; exit 1; }
 	@BASE_URL=$${BASE_URL:-$$(python3 -c 'import json; print(json.load(open(".cache/outputs-$(STAGE).service.json"))["agents-$(STAGE)-service"]["BaseUrl"])')} \
 	OPERATOR_KEY=$${OPERATOR_KEY:-$$(cat "$$(cat .cache/operator-$(STAGE).path)")} $(GO) test -tags smoke -count 1 -v -timeout 20m ./infra/smoke
@@ -290,11 +300,11 @@ smoke: ## run the scenarios that harm nobody against the deployed STAGE, or BASE
 invoke: stage ## call FUNCTION of STAGE with EVENT, a file of events/samples
 	$(GO) run ./scripts/operate -stage $(STAGE) invoke $(FUNCTION) $(or $(EVENT),events/samples/$(FUNCTION).json)
 
-templates: ## test what the templates mean (needs Node.js)
+templates: ## test the properties of the templates (needs Node.js)
 	$(GO) vet -tags infra ./infra/...
 	$(GO) test -vet=off -tags infra -count 1 -timeout 30m ./infra/...
 
-validate: .cache/validate/package-lock.json .cache/validate/venv/made ## hold the stacks to cfn-lint, checkov, cdk-nag and the ASL validator (needs Node.js, Python 3)
+validate: .cache/validate/package-lock.json .cache/validate/venv/made ## check the stacks with cfn-lint, checkov, cdk-nag and the ASL validator (needs Node.js, Python 3)
 	@for f in $(FUNCTIONS); do mkdir -p .cache/validate/dist/$$f && echo $$f >.cache/validate/dist/$$f/bootstrap; done
 	rm -rf .cache/validate/dev .cache/validate/prod .cache/validate/whole
 	CDK_OUTDIR=.cache/validate/dev CDK_CONTEXT_JSON='{"stage":"dev","binaries":".cache/validate/dist"}' $(GO) run ./infra
@@ -312,7 +322,7 @@ capacity: ## count what a run does to each partition on LocalStack, and rewrite 
 	$(LOCALSTACK) start
 	eval "$$($(LOCALSTACK) env)"; $(GO) test -vet=off -tags integration -count 1 ./internal/wiring/cloud/proof -run TestCapacity -update
 
-gameday: ## bring about faults on LocalStack, see their alarms raised, and follow the runbook until all is well
+gameday: ## cause faults on LocalStack, check their alarms, and follow the runbook until all is well
 	$(MAKE) functions ARCH=$$($(GO) env GOARCH)
 	rm -rf cdk.out && CDK_OUTDIR=cdk.out CDK_CONTEXT_JSON='{"stage":"dev"}' $(GO) run ./infra
 	$(LOCALSTACK) start
@@ -325,7 +335,7 @@ integration: ## deploy the stacks onto LocalStack and run every integration test
 	@eval "$$($(LOCALSTACK) env)"; $(GO) test -vet=off -tags integration -count 1 -p 1 -parallel 6 -timeout 40m \
 	  $$(grep -rl --include='*_test.go' '^//go:build integration' $(addprefix ./,$(SOURCES)) | xargs -n1 dirname | sort -u); status=$$?; $(LOCALSTACK) stop; grep -shv '^ ' cdk.out/rights.txt cdk.out/memory.txt; exit $$status
 
-panel-deployed: ## tell every story of the panel at a deployment on LocalStack; make integration tells some (PANEL_STORIES: a pattern)
+panel-deployed: ## run all stories of the panel on LocalStack; make integration runs some (PANEL_STORIES: a pattern)
 	$(MAKE) functions ARCH=$$($(GO) env GOARCH)
 	rm -rf cdk.out && CDK_OUTDIR=cdk.out CDK_CONTEXT_JSON='{"stage":"dev"}' $(GO) run ./infra
 	$(LOCALSTACK) restart
@@ -335,33 +345,58 @@ panel-deployed: ## tell every story of the panel at a deployment on LocalStack; 
 ##@ Upkeep
 
 # MEASURED: flags of a real embedding model, such as -endpoint http://127.0.0.1:8000/v1 -model e5-small (scripts/retrieval/main.go)
-retrieval: .cache/peers/retrieval/made ## measure the search on the COLLECTION (a folder) beside bm25s, which it must not be below (needs Python 3)
+retrieval: .cache/peers/retrieval/made ## measure search on the COLLECTION (a folder), which must not be worse than bm25s (needs Python 3)
 	@[ -n "$(COLLECTION)" ] || { echo "say where documents and queries are: COLLECTION=DIR (NAME.docs.jsonl, NAME.queries.jsonl; see scripts/retrieval/main.go)"; exit 1; }
 	$(GO) run $(TAGS) ./scripts/retrieval -collection "$(COLLECTION)" -python .cache/peers/retrieval/bin/python $(MEASURED)
 
-extraction: .cache/peers/extraction/made ## compare the text read from FILES (a folder) with that of pdftotext and markitdown (needs pdftotext, Python 3)
+extraction: .cache/peers/extraction/made ## compare the text of FILES (a folder) with that of pdftotext and markitdown (needs pdftotext, Python 3)
 	@[ -n "$(FILES)" ] || { echo "say where the files are: FILES=DIR"; exit 1; }
 	PATH="$(CURDIR)/.cache/peers/extraction/bin:$$PATH" $(GO) run $(TAGS) ./scripts/extraction -files "$(FILES)"
 
-golden: ## rewrite the golden files (OpenAPI document, state diagram, scripts, tables of settings and providers)
+golden: ## rewrite generated files: OpenAPI document, state diagram, scripts, tables of settings and providers
 	$(TEST) -run 'TestScripts|TestDiagram|TestTheDocument|TestTheSettingsPage|TestTheModelsPage' ./internal/core/lifecycle \
 	  ./internal/api/httpapi/service ./internal/platform/setting ./internal/ai/provider/registry -update
 
-record: .cache/peers/package-lock.json ## write the recorded conversations with model providers anew, from a mock that others wrote (needs Node.js)
+record: .cache/peers/package-lock.json ## record the conversations with model providers again, from a mock of others (needs Node.js)
 	$(GO) test -tags peers,pebblegozstd -count 1 -run 'TestContract|TestPeer' ./internal/ai/model/openaimodel ./internal/ai/model/anthropicmodel \
 	  ./internal/ai/model/bedrockmodel ./internal/ai/embedding/openaiembedding -record
 
-release: ## build the release VERSION (v1.2.3) of a clean tree into dist/, with checksums; prints the command that tags it
+# the programs of VERSION for some platforms
+define PROGRAMS
+@for p in $(1); do out=dist/agentplatform-$(VERSION)-$${p/\//-}; echo $$out; \
+  CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -trimpath -ldflags "-s -w -buildid= $(STAMP)" -o $$out ./functions/agentplatform || exit 1; done
+endef
+# licenses and images of them
+define IMAGES
+cp LICENSE NOTICE dist/
+$(GO) run ./scripts/notices -platforms '$(1)' -out dist/THIRD_PARTY_NOTICES.txt
+$(GO) run ./scripts/image -version $(VERSION) -dist dist
+endef
+
+release: ## build the release VERSION (v1.2.3) into dist/: programs, images, licenses, SBOMs, checksums
 	@[[ "$(VERSION)" =~ ^v(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}(-[0-9A-Za-z.-]+)?$$ ]] || { echo "say which: VERSION=v1.2.3"; exit 1; }
 	@changes=$$(git status --porcelain) && [ -z "$$changes" ] || { echo "the tree is not clean:"; echo "$$changes"; exit 1; }
 	rm -rf dist
-	@for p in $(SHIPPED); do out=dist/agentplatform-$(VERSION)-$${p/\//-}; echo $$out; \
-	  CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -trimpath -ldflags "-s -w -buildid= $(STAMP)" -o $$out ./functions/agentplatform || exit 1; done
+	$(call PROGRAMS,$(SHIPPED))
+	$(call IMAGES,$(SHIPPED))
+	@for program in dist/agentplatform-*-*-a*64; do case $$program in *-image-*) continue;; esac; echo $$program.sbom.json; \
+	  $(PUBLISH) cyclonedx-gomod bin -json -version $(VERSION) -output $$program.sbom.json $$program || exit 1; done
 	@$(MAKE) --no-print-directory functions
 	cd dist && find * -type f | sort | xargs $$(command -v sha256sum || echo shasum -a 256) >../SHA256SUMS.new && mv ../SHA256SUMS.new SHA256SUMS
 	@echo "to tag it: git tag -a $(VERSION) -m 'Agent Platform $(VERSION)' $(COMMIT)"
 
-clean: ## remove what was built, not the data
+image: ## build the container images for linux/amd64 and linux/arm64 into dist/, without Docker
+	$(call PROGRAMS,linux/amd64 linux/arm64)
+	$(call IMAGES,linux/amd64 linux/arm64)
+
+push-image: ## push the images of VERSION from dist/ to IMAGE (REGISTRY/NAME), with the credentials of docker login
+	@[ -n "$(IMAGE)" ] || { echo "say where: IMAGE=REGISTRY/NAME"; exit 1; }
+	$(GO) run ./scripts/image -version $(VERSION) -dist dist -push $(IMAGE)
+
+publish: ## upload the release VERSION from dist/ to GitHub, which has the tag (needs gh)
+	gh release create $(VERSION) --verify-tag --generate-notes dist/agentplatform-* dist/LICENSE dist/NOTICE dist/THIRD_PARTY_NOTICES.txt dist/SHA256SUMS
+
+clean: ## delete the built files, not the data
 	rm -rf dist
 
 .cache/peers/package-lock.json: scripts/peers/package-lock.json
