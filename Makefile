@@ -394,7 +394,7 @@ push-image: ## push the images of VERSION from dist/ to IMAGE (REGISTRY/NAME), w
 	$(GO) run ./scripts/image -version $(VERSION) -dist dist -push $(IMAGE)
 
 publish: ## upload the release VERSION from dist/ to GitHub, which has the tag (needs gh)
-	gh release create $(VERSION) --verify-tag --generate-notes dist/agentplatform-* dist/LICENSE dist/NOTICE dist/THIRD_PARTY_NOTICES.txt dist/SHA256SUMS
+	gh release create $(VERSION) --verify-tag --generate-notes $(if $(findstring -,$(VERSION)),--prerelease) dist/agentplatform-* dist/LICENSE dist/NOTICE dist/THIRD_PARTY_NOTICES.txt dist/SHA256SUMS
 
 clean: ## delete the built files, not the data
 	rm -rf dist

@@ -59,7 +59,7 @@ func read(t *testing.T) *tree {
 		if d.IsDir() {
 			switch {
 			case name == ".":
-			case name == ".ci":
+			case name == ".ci", name == ".github":
 			case strings.HasPrefix(d.Name(), "."), name == "node_modules", name == "dist", name == "cdk.out":
 				return fs.SkipDir
 			}
