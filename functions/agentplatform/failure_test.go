@@ -66,11 +66,13 @@ func TestNoDoorCountsAFailedRunAsAFailureOfTheService(t *testing.T) {
 	_, metrics := ask(http.MethodGet, strings.TrimSuffix(p.url, "/api/v1")+"/metrics", "")
 	var failed []string
 	for line := range strings.Lines(metrics) {
-		if strings.HasPrefix(line, "http_requests_total{") && strings.Contains(line, `status="5`) {
+		if strings.HasPrefix(line, "agentplatform_http_requests_total{") && strings.Contains(line, `status="5`) {
 			failed = append(failed, strings.TrimSpace(line))
 		}
 	}
-	assert.Equal(t, []string{`http_requests_total{code="run_failed",route="POST /api/v1/chat",status="500"} 6`}, failed)
+	assert.Equal(t, []string{
+		`agentplatform_http_requests_total{code="run_failed",route="POST /api/v1/chat",status="500"} 6`,
+	}, failed)
 	lines := log.lines("request", "")
 	assert.NotEmpty(t, lines)
 	for _, line := range lines {

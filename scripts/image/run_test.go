@@ -114,7 +114,7 @@ func TestTheProgramRunsInItsImage(t *testing.T) {
 	folder, err := os.MkdirTemp("", "image") // not of the test: others must be able to enter it
 	require.NoError(t, err)
 	defer func() { _ = os.RemoveAll(folder) }()
-	require.NoError(t, os.Chmod(folder, 0o755)) //nolint:gosec // as the root of an image
+	require.NoError(t, os.Chmod(folder, 0o755))
 	unpack(t, image, folder)
 	m := machine{folder, file.Config}
 

@@ -36,10 +36,7 @@ func main() {
 	flag.Parse()
 	text, err := collect(context.Background(), ".", strings.Fields(*platforms))
 	if err == nil {
-		err = os.WriteFile(*out, []byte(text), 0o600)
-	}
-	if err == nil {
-		err = os.Chmod(*out, 0o644) //nolint:gosec // everyone may read it
+		err = os.WriteFile(*out, []byte(text), 0o644)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "notices:", err)

@@ -27,7 +27,8 @@ func TestTheNoticesNameWhatTheProgramsContain(t *testing.T) {
 func TestOnlyNoticesAreRead(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{
-		"License": "a", "LICENSE-3rdparty.csv": "b", "NOTICE.txt": "c", "COPYING": "a", "license.go": "d", "README": "e",
+		"License": "a", "LICENSE-3rdparty.csv": "b", "NOTICE.txt": "c", "COPYING": "a",
+		"license.go": "d", "README": "e",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}

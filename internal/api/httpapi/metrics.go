@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"agentplatform/internal/platform/metric"
 )
 
 type metrics struct {
@@ -25,15 +27,20 @@ func newMetrics(r *prometheus.Registry) *metrics {
 	in := promauto.With(cmp.Or(r, prometheus.NewRegistry()))
 	return &metrics{
 		requests: in.NewCounterVec(
-			prometheus.CounterOpts{Name: "http_requests_total", Help: "Requests by route, status and error code."},
+			prometheus.CounterOpts{
+				Namespace: metric.Namespace, Name: "http_requests_total",
+				Help: "Requests by route, status and error code.",
+			},
 			[]string{"route", "status", "code"},
 		),
 		seconds: in.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "http_request_seconds",
+			Namespace: metric.Namespace, Name: "http_request_duration_seconds",
 			Help:    "Time to answer by route.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
 		}, []string{"route"}),
-		streams: in.NewGauge(prometheus.GaugeOpts{Name: "http_streams_open", Help: "Open event streams."}),
+		streams: in.NewGauge(prometheus.GaugeOpts{
+			Namespace: metric.Namespace, Name: "http_streams_open", Help: "Open event streams.",
+		}),
 	}
 }
 

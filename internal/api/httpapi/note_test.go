@@ -191,7 +191,7 @@ func TestAFailedRunIsNoFailureOfTheService(t *testing.T) {
 	assert.Equal(t, map[string]float64{
 		"code= route=POST /api/v1/chat status=202":           2,
 		"code=run_failed route=POST /api/v1/chat status=500": 4,
-	}, counted(t, metrics, "http_requests_total"))
+	}, counted(t, metrics, "agentplatform_http_requests_total"))
 }
 
 // full is a table whose disk is full.
@@ -229,7 +229,7 @@ func TestAFailureOfTheServiceIsToldOf(t *testing.T) {
 	assert.Equal(t, "internal", errorOf(span))
 	assert.Equal(t, 1, failures)
 	assert.Equal(t, map[string]float64{"code=internal route=GET /api/v1/agents/{id} status=500": 1},
-		counted(t, metrics, "http_requests_total"))
+		counted(t, metrics, "agentplatform_http_requests_total"))
 }
 
 // prober tries an address for some time of the clock, in which it waits, and does what is its own.

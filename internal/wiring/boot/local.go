@@ -42,6 +42,7 @@ import (
 	"agentplatform/internal/org/toolkit/adapters"
 	"agentplatform/internal/platform/egress"
 	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/metric"
 	"agentplatform/internal/platform/setting"
 	"agentplatform/internal/platform/share"
 	"agentplatform/internal/platform/trace"
@@ -502,7 +503,7 @@ func (l *Local) serveMetrics(ctx context.Context, registry *prometheus.Registry)
 		return fmt.Errorf("cannot listen on METRICS_ADDR: %w", err)
 	}
 	routes := http.NewServeMux()
-	routes.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	routes.Handle("GET /metrics", promhttp.HandlerFor(metric.WithFormerNames(registry), promhttp.HandlerOpts{}))
 	l.metrics = &http.Server{
 		Handler: routes, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
 	}

@@ -9,6 +9,7 @@ import (
 	"agentplatform/internal/core/docstate"
 	"agentplatform/internal/knowledge/ingest"
 	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/platform/metric"
 	"agentplatform/internal/run/transition"
 )
 
@@ -20,10 +21,10 @@ type runMeter struct {
 
 func newRunMeter(r *prometheus.Registry) runMeter {
 	m := runMeter{
-		transitions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "runs_entered_total",
-			Help: "Runs that entered a status."}, []string{"status"}),
-		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "webhook_tries_total",
-			Help: "Webhook tries by outcome."}, []string{"delivered"}),
+		transitions: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: metric.Namespace,
+			Name: "runs_entered_total", Help: "Runs that entered a status."}, []string{"status"}),
+		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: metric.Namespace,
+			Name: "webhook_attempts_total", Help: "Attempts to deliver a webhook, by outcome."}, []string{"delivered"}),
 	}
 	r.MustRegister(m.transitions, m.deliveries)
 	return m
@@ -51,15 +52,19 @@ type knowledgeMeter struct {
 
 func newKnowledgeMeter(r *prometheus.Registry) knowledgeMeter {
 	m := knowledgeMeter{
-		ended: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ingestions_ended_total",
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: metric.Namespace,
+			Name: "ingestions_ended_total",
 			Help: "Ingestions of documents that ended, by outcome; those that failed by stage and code."},
 			[]string{"outcome", "stage", "code"}),
-		waited: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ingestion_wait_seconds",
+		waited: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: metric.Namespace,
+			Name:    "ingestion_wait_seconds",
 			Help:    "How long documents waited for their first worker.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 5, 9)}),
-		searches: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "searches_total",
-			Help: "Searches by mode and outcome: whole, degraded, failed."}, []string{"mode", "outcome"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "search_seconds",
+		searches: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: metric.Namespace,
+			Name: "searches_total", Help: "Searches by mode and outcome: whole, degraded, failed."},
+			[]string{"mode", "outcome"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: metric.Namespace,
+			Name:    "search_duration_seconds",
 			Help:    "How long searches took, by mode.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 10)}, []string{"mode"}),
 	}

@@ -52,10 +52,11 @@ func TestEachStatusOfARunIsCounted(t *testing.T) {
 	m.transition(transition.Move{Event: "claim", Before: in(lifecycle.Queued), After: in(lifecycle.Running)})
 	m.transition(transition.Move{Event: "step", Before: in(lifecycle.Running), After: in(lifecycle.Running)})
 	m.transition(transition.Move{Event: "time_out", Before: in(lifecycle.Running), After: in(lifecycle.TimedOut)})
-	assert.Equal(t, map[string]int{"queued": 2, "running": 1, "timed_out": 1}, counted(t, r, "runs_entered_total"))
+	assert.Equal(t, map[string]int{"queued": 2, "running": 1, "timed_out": 1},
+		counted(t, r, "agentplatform_runs_entered_total"))
 	m.delivered(true)
 	m.delivered(false)
-	assert.Equal(t, map[string]int{"true": 1, "false": 1}, counted(t, r, "webhook_tries_total"))
+	assert.Equal(t, map[string]int{"true": 1, "false": 1}, counted(t, r, "agentplatform_webhook_attempts_total"))
 }
 
 // Each ingestion counts once when it ends, as what it ended; one that begins in the commit of another's end, too.
@@ -83,18 +84,18 @@ func TestEachIngestionIsCountedAtItsEnd(t *testing.T) {
 	move(claim)
 	move(docstate.Advance{Claim: "c", To: docstate.Embedding})
 	move(docstate.Fail{Claim: "c", Code: docstate.EmbeddingUnavailable})
-	assert.Equal(t, map[string]int{failed: 1}, counted(t, r, "ingestions_ended_total"))
+	assert.Equal(t, map[string]int{failed: 1}, counted(t, r, "agentplatform_ingestions_ended_total"))
 	again()
 	move(claim)
 	before := s
 	s, _ = docstate.Apply(s, now, docstate.Finish{Claim: "c"})
 	s, _ = docstate.Apply(s, now, docstate.Begin{From: docstate.Indexing, Quiet: true})
 	m.moved(ingest.Move{Before: before, After: s})
-	assert.Equal(t, map[string]int{failed: 1, "/ready/": 1}, counted(t, r, "ingestions_ended_total"))
+	assert.Equal(t, map[string]int{failed: 1, "/ready/": 1}, counted(t, r, "agentplatform_ingestions_ended_total"))
 	move(claim)
 	move(docstate.Finish{Claim: "c"})
-	assert.Equal(t, map[string]int{failed: 1, "/ready/": 2}, counted(t, r, "ingestions_ended_total"))
-	assert.Equal(t, map[string]int{"": 3}, counted(t, r, "ingestion_wait_seconds"))
+	assert.Equal(t, map[string]int{failed: 1, "/ready/": 2}, counted(t, r, "agentplatform_ingestions_ended_total"))
+	assert.Equal(t, map[string]int{"": 3}, counted(t, r, "agentplatform_ingestion_wait_seconds"))
 }
 
 // Searches count by their outcome. A search that was refused as invalid does not count.
@@ -109,6 +110,6 @@ func TestSearchesAreCountedByOutcome(t *testing.T) {
 	f.Degraded = []catalog.EmbeddingModel{{}}
 	m.searched(f, time.Second, nil)
 	assert.Equal(t, map[string]int{"hybrid/whole": 1, "hybrid/failed": 2, "hybrid/degraded": 1},
-		counted(t, r, "searches_total"))
-	assert.Equal(t, map[string]int{"hybrid": 4}, counted(t, r, "search_seconds"))
+		counted(t, r, "agentplatform_searches_total"))
+	assert.Equal(t, map[string]int{"hybrid": 4}, counted(t, r, "agentplatform_search_duration_seconds"))
 }

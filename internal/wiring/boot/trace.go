@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 
+	"agentplatform/internal/platform/metric"
 	"agentplatform/internal/platform/trace"
 	"agentplatform/internal/platform/trace/otlp"
 	"agentplatform/internal/platform/version"
@@ -29,8 +30,8 @@ func (l *Local) trace(registry *prometheus.Registry) (err error) {
 		return err
 	}
 	l.tracer = trace.New(s.TraceShare, l.traces)
-	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "trace_spans_dropped_total",
-		Help: "Spans that found no place or that the receiver refused."},
+	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: metric.Namespace,
+		Name: "trace_spans_dropped_total", Help: "Spans that found no place or that the receiver refused."},
 		func() float64 { return float64(l.traces.Dropped()) }))
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/metric"
 	"agentplatform/internal/platform/version"
 )
 
@@ -40,7 +41,8 @@ func Routes(s *httpapi.Server, profiles bool) {
 // operatorRoutes are for whoever runs the process, from the same machine.
 func operatorRoutes(s *httpapi.Server, profiles bool) {
 	if s.Metrics != nil {
-		s.HandleOpen("GET /metrics", s.ForOperators(promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{}), true))
+		metrics := promhttp.HandlerFor(metric.WithFormerNames(s.Metrics), promhttp.HandlerOpts{})
+		s.HandleOpen("GET /metrics", s.ForOperators(metrics, true))
 	}
 	if profiles {
 		for path, handle := range map[string]http.HandlerFunc{
