@@ -52,8 +52,8 @@ func unpack(t *testing.T, image v1.Image, folder string) map[string]string {
 	}
 }
 
-// machine runs what an image says, in a folder with its files. As root it does so as Docker does: the folder is the
-// root of the file system, and the user is that of the image.
+// machine runs the commands of an image, in a folder with its files. As root it does so as Docker does: the folder is
+// the root of the file system, and the user is that of the image.
 type machine struct {
 	folder string
 	run    v1.Config
