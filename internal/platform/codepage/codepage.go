@@ -18,7 +18,7 @@ import (
 	"golang.org/x/text/encoding/unicode/utf32"
 )
 
-// The letters of languages beyond ASCII, the most frequent first; for English, what stands between its letters.
+// The letters of languages beyond ASCII, the most frequent first. For English: the signs between its letters.
 var (
 	western = languages("’“”–—…‘£é•§°©®", "éèàêçâîûôùœëïü", "üäöß", "óíáéñúü", "ãçáéíóêõâúàô", "èàùòìé", "äåöé", "øåæé",
 		"íðáéóþöúæý", "àéèóíòçúïü", "áéíóú")
@@ -104,8 +104,8 @@ func Marked(data []byte) encoding.Encoding {
 	return nil
 }
 
-// Guess is the encoding in which a text is most likely to have been written: UTF-8 with a few broken characters, or
-// the one in which its characters beyond ASCII are most likely.
+// Guess returns the most likely encoding of a text. It is UTF-8 with a few broken characters, or the encoding in which
+// the text's characters beyond ASCII are most likely.
 func Guess(data []byte) encoding.Encoding {
 	at := bytes.IndexFunc(data, beyondASCII)
 	if at < 0 {

@@ -1,8 +1,8 @@
-// Package egress makes HTTP clients for URLs that users provide, which reach public addresses only.
+// Package egress makes HTTP clients for URLs that users provide. These clients reach public addresses only.
 //
-// A name is checked when it is dialled, by the address that it resolved to, and exactly that address is dialled: a
-// name that changes from a public to a private address between two look-ups gains nothing. There are no proxies and
-// no redirects.
+// A name is checked when it is dialled, by the address that it resolved to. Exactly that address is dialled. A name
+// that changes from a public to a private address between two look-ups gains nothing. There are no proxies and no
+// redirects.
 //
 // It imports trace and the standard library.
 package egress
@@ -30,7 +30,7 @@ import (
 // ErrForbidden is returned for an address that is not public and not allowed by the policy.
 var ErrForbidden = errors.New("egress: this address may not be reached")
 
-// Policy says which private addresses may be reached, and which certificate authorities are trusted.
+// Policy lists the private addresses that may be reached, and the certificate authorities that are trusted.
 type Policy struct {
 	Allow []string       // "host:port", as in the URL
 	Roots *x509.CertPool // nil for those of the system
@@ -83,7 +83,7 @@ func tunnels(a netip.Addr) bool {
 // Public reports whether an address is on the public internet.
 func Public(a netip.Addr) bool {
 	a = a.Unmap()
-	// Those without an address, loopback, link-local and multicast ones are no global unicast.
+	// Missing, loopback, link-local and multicast addresses are not global unicast.
 	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Zone() != "" {
 		return false
 	}

@@ -108,8 +108,7 @@ func FuzzParseHost(f *testing.F) {
 	for _, s := range []string{"127.0.0.1", "0x7f.1", "::1", "a.b", "1.2.3.4.5", "", ".", "0x", "08"} {
 		f.Add(s)
 	}
-	// What any parser accepts as an address is recognized as a literal, and no private address is taken for a public
-	// one.
+	// An address in any parser's form is recognized as a literal. No private address is taken for a public one.
 	f.Fuzz(func(t *testing.T, s string) {
 		a, literal := egress.ParseHost(s)
 		strict, err := netip.ParseAddr(s)

@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// Failure says why a server could not be reached. Its text names no server, address or resolver, as users who may not
-// know our network see it. It wraps the cause.
+// Failure is the reason why a server could not be reached. Its text names no server, address or resolver, because users
+// see it, and they may not know our network. It wraps the cause.
 type Failure struct {
 	Why   string
 	cause error
@@ -59,7 +59,7 @@ func isType[T error](err error) bool {
 	return is
 }
 
-// Plain returns the failure of a request for users. ok is false if err is no network failure: the text then says only
+// Plain returns the failure of a request, for users. ok is false if err is not a network failure: then the text is only
 // that the request failed.
 func Plain(err error) (failure *Failure, ok bool) {
 	for _, r := range reasons {

@@ -1,9 +1,8 @@
-// Package host is what a use case needs from the machine that it runs on: time, identifiers, randomness and
-// goroutines.
+// Package host is what a use case needs from its machine: time, identifiers, randomness and goroutines.
 //
-// Use cases take a Host and use neither the clock of package time nor the go statement, so that the simulator can run
-// them in virtual time with exactly one goroutine awake. The package must not know what a run is; it imports the
-// standard library, and errgroup for adapters.
+// Use cases take a Host. They use neither the clock of package time nor the go statement. So the simulator can run them
+// in virtual time with exactly one goroutine awake. The package must not know what a run is. It imports the standard
+// library, and errgroup for adapters.
 package host
 
 import (
@@ -21,7 +20,7 @@ import (
 
 // Host is the machine as a use case sees it. It is safe for concurrent use.
 type Host interface {
-	// Now is the wall clock in UTC, truncated to milliseconds, so that a stored time equals the one in memory.
+	// Now is the wall clock in UTC, truncated to milliseconds. So a stored time equals the time in memory.
 	Now() time.Time
 	// Elapsed is a monotonic clock. Only differences are meaningful; adjustments of the wall clock do not change it.
 	Elapsed() time.Duration
@@ -99,8 +98,8 @@ func OutOfTime(limited, outer context.Context) bool {
 	return limited.Err() != nil && outer.Err() == nil
 }
 
-// Trusted is the part of a lease or claim that its holder may rely on: five sixths. The lease ends by the clock of
-// the process that checks it, which may be ahead of the holder's by the rest (5 s of 30 s).
+// Trusted is the part of a lease or claim that its holder may rely on: five sixths. The lease ends by the clock of the
+// process that checks it. That clock may be ahead of the holder's by the rest (5 s of 30 s).
 func Trusted(d time.Duration) time.Duration { return d - d/6 }
 
 // Jitter returns a random duration in [0, d), for back-off with full jitter; 0 if d is not positive.
@@ -125,8 +124,8 @@ func TimeOf(id string) time.Time {
 	return time.Unix(int64(seconds), 0).UTC() //nolint:gosec // 32 bits fit
 }
 
-// After is an identifier that has the last twelve digits of another, which are random, so that whoever looks for those
-// in logs and traces finds both. An id without such digits is returned as it is.
+// After returns an identifier that ends with the last twelve digits of another one, which are random. A search for
+// those digits in logs and traces finds both. An id without such digits is returned unchanged.
 func After(id, other string) string {
 	if !ValidID(id) || !ValidID(other) {
 		return id

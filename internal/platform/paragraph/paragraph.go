@@ -1,6 +1,6 @@
 // Package paragraph joins texts so that each begins a paragraph of its own. It knows which texts show nothing.
 //
-// It must not know who wrote a text. It imports only the standard library.
+// It must not know the author of a text. It imports only the standard library.
 package paragraph
 
 import (
@@ -24,7 +24,7 @@ func Begin(text string) string {
 	return text[strings.LastIndexByte(text[:max(shown, 0)], '\n')+1:]
 }
 
-// Break is what must follow a text so that the next one begins behind a blank line: the line ends that are missing.
+// Break returns the line ends that a text lacks before a blank line: the next text then begins a paragraph.
 func Break(before string) string {
 	tail := before[len(strings.TrimRightFunc(before, IsBlank)):]
 	ends := min(strings.Count(tail, "\n"), 2)

@@ -1,8 +1,8 @@
-// Package problem is the one error type whose text clients may see: a kind of a closed list, a stable code, a
-// message.
+// Package problem is the only error type whose text clients may see. It has a kind from a closed list, a stable code
+// and a message.
 //
-// Use cases return it; the HTTP layer translates it into a response in one place. Any other error is internal, and
-// its text is not sent to clients. The package knows no HTTP status and imports only the standard library.
+// Use cases return it. The HTTP layer translates it into a response in one place. Any other error is internal, and its
+// text is not sent to clients. The package knows no HTTP status and imports only the standard library.
 package problem
 
 import (
@@ -87,7 +87,7 @@ func InvalidIf(bad bool, location, format string, args ...any) error {
 	return InvalidField(location, format, args...)
 }
 
-// Missing is the problem for a resource that does not exist, or no longer: [NotFound], "not_found".
+// Missing is the problem for a resource that does not exist or was deleted: [NotFound], "not_found".
 func Missing(what string) *Error { return New(NotFound, "not_found", "%s does not exist", what) }
 
 // Outside is the problem for a resource of another organization: [Forbidden], "outside_organization".
@@ -104,9 +104,10 @@ func Retry(cause error) *Error {
 	}
 }
 
-// Exceeded is the problem for a limit of something that all divide: [Limited], "share_exceeded". What names the thing
-// in the plural, as in request_bodies; scope is organization, user or api_key. Max is what the scope may have at once,
-// used what it has; unit is empty for what is counted. Whoever returns it sets RetryAfter.
+// Exceeded is the problem for a limit of a shared thing: [Limited], "share_exceeded". The parameter what names the
+// thing in the plural, as in request_bodies. The scope is organization, user or api_key. maximum is how much the scope
+// may hold at the same time, used how much it holds. unit is empty for things that are counted. The caller sets
+// RetryAfter.
 func Exceeded(what, scope string, maximum, used int64, unit string) *Error {
 	if unit != "" {
 		unit = " " + unit
@@ -116,7 +117,7 @@ func Exceeded(what, scope string, maximum, used int64, unit string) *Error {
 		With("limit", what).With("scope", scope).With("max", maximum).With("used", used)
 }
 
-// DiskFull is the problem where there is no room for the bytes that a request stores: nothing was done, and it may be
+// DiskFull is the problem of a request whose bytes do not fit on the disk: nothing was done. The request may be
 // repeated when there is room. It is [Full], "insufficient_storage", and wraps cause.
 func DiskFull(cause error) *Error {
 	return &Error{

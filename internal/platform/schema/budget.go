@@ -34,7 +34,7 @@ const (
 	atOnce      = 8       // parallel checks in this process
 )
 
-// turns limits the parallel checks of this process, so that expensive ones do not add up.
+// turns limits the parallel checks of this process, so the cost of expensive checks stays bounded.
 var turns = share.New(share.Limits{All: atOnce, Reserve: atOnce / 4})
 
 // errSteps is the error of a check that exceeds its budget.
@@ -89,7 +89,7 @@ func (m *meter) take(steps int) {
 // form is the size of a JSON value: its objects and booleans (possible schemas), and its nesting.
 type form struct{ schemas, depth int }
 
-// survey measures a value. The error says that it is too deep, or has a number that is too expensive.
+// survey measures a value. It returns an error if the value is too deep, or has a number that is too expensive.
 func survey(v any) (f form, err error) {
 	walk(v, 0, func(v any, depth int) {
 		if err != nil {
@@ -193,7 +193,7 @@ func partsOf(root *jsonschema.Schema) map[*jsonschema.Schema]*part {
 	return parts
 }
 
-// watch adds hooks to all parts of a compiled schema. The error says that it has dynamic references, or a chain of
+// watch adds hooks to all parts of a compiled schema. It returns an error for dynamic references, and for a chain of
 // references that is a cycle or too long.
 func (m *meter) watch(root *jsonschema.Schema) error {
 	loosen(partsOf(root))

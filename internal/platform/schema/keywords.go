@@ -11,7 +11,7 @@ import (
 // drafts are the values of $schema that are known.
 var drafts = regexp.MustCompile(`^https?://json-schema\.org/draft(-0[467]|/2019-09|/2020-12)/schema#?$`)
 
-// kind is what the value of a keyword is.
+// kind is the kind of value that a keyword has.
 type kind int
 
 const (
@@ -35,8 +35,8 @@ const (
 	unsent // it names parts in ways that are not resolved here, or depends on parts that may be gone
 )
 
-// keywords are those of JSON schema whose values are checked. Others are kept as they are: what they mean, a provider
-// knows or ignores. What a reference points to is mended there, too.
+// keywords are the keywords of JSON schema whose values are checked. All other keywords are kept unchanged: a provider
+// knows or ignores them. The targets of references are mended there, too.
 var keywords = map[string]kind{
 	"items": aSchema, "contains": aSchema, "propertyNames": aSchema, "contentSchema": aSchema, "not": aCondition,
 	"if": aCondition, "then": aCondition, "else": aCondition, "additionalProperties": aRule,
@@ -55,7 +55,7 @@ var keywords = map[string]kind{
 	"required": names, "enum": someValues, "examples": someValues, "type": theTypes, "$ref": theReference,
 }
 
-// part mends a part of a schema: what is no schema becomes one that anything fits.
+// part mends a part of a schema. A value that is not a schema becomes a schema that any value fits.
 func (m *mender) part(v any, depth int) any {
 	s, ok := v.(map[string]any)
 	if m.left--; !ok || depth > maxWithin || m.left < 0 {
@@ -96,7 +96,7 @@ func (m *mender) object(s map[string]any, depth int) map[string]any {
 	return out
 }
 
-// tuple is what fits one of the schemas of a list's places.
+// tuple returns a schema that a value fits if it fits one of the schemas of a list's positions.
 func (m *mender) tuple(places []any) any {
 	if len(places) == 0 {
 		return map[string]any{}
@@ -108,7 +108,8 @@ func (m *mender) tuple(places []any) any {
 	return item
 }
 
-// limit writes a limit as today's JSON schema does where an older one says of it only that it is excluded.
+// limit writes a limit in the form of today's JSON schema. In an older form, the schema has only a flag that the limit
+// is excluded.
 func limit(s, out map[string]any, name, excluded string) {
 	if s[excluded] == true && out[name] != nil {
 		out[excluded] = out[name]
@@ -168,7 +169,7 @@ func (m *mender) value(of kind, v any, depth int) (mended any, ok bool) {
 	return v, ok
 }
 
-// named mends schemas by name. A member that may not be there is not told, and neither is one with an unfit name.
+// named mends schemas by name. It leaves out a member that is not allowed, and one with an unfit name.
 func (m *mender) named(v any, depth int, fit func(string) bool) (any, bool) {
 	s, is := v.(map[string]any)
 	if !is {
@@ -195,7 +196,7 @@ func types(v any) (any, bool) {
 	return anys(known), true
 }
 
-// targets mends what the references of a mended schema point to, as it may stand where no keyword is known.
+// targets mends the targets of the references of a mended schema, since these may stand under unknown keywords.
 func (m *mender) targets(mended map[string]any) {
 	done := map[any]bool{"#": true}
 	for len(m.referred) > 0 && m.left >= 0 {

@@ -12,14 +12,14 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// plainName is what Anthropic takes as the name of an argument. It does not check the members of members.
+// plainName matches the names of arguments that Anthropic takes. The members of members are not checked.
 var plainName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
-// maxOthers limits what is said of arguments that a schema cannot have, in bytes.
+// maxOthers limits the description of arguments that a schema cannot have, in bytes.
 const maxOthers = 4000
 
-// PlainNames is a portable schema without the arguments whose names some providers refuse, and with them the whole
-// request. The description says what they are called and what they are, so that a model can use them.
+// PlainNames returns a portable schema without the arguments whose names some providers refuse. These providers would
+// refuse the whole request. The description lists the names and schemas of these arguments, so a model can use them.
 func PlainNames(portable json.RawMessage) json.RawMessage {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(portable))
 	s, _ := document.(map[string]any)
@@ -59,8 +59,8 @@ func PlainNames(portable json.RawMessage) json.RawMessage {
 	return without
 }
 
-// othersTold says in words which arguments a schema does not name: with their schemas, or, where these are long, only
-// with their names.
+// othersTold describes, in words, the arguments that a schema does not name. It writes their schemas, or only their
+// names if the schemas are long.
 func othersTold(others map[string]any, needed []string) string {
 	all, err := json.Marshal(others)
 	if err != nil || len(all) > maxOthers {

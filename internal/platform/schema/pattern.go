@@ -11,8 +11,8 @@ import (
 // token matches one token of a regular expression.
 var token = regexp.MustCompile(`(?s)\\x[0-9a-fA-F]{2}|\\.|\(\?|\[\^?\]?|.`)
 
-// portablePattern says whether each provider reads a regular expression: some read it with the re module of Python and
-// refuse what that does not read. It is false for a few that Python reads, too, such as those that look ahead.
+// portablePattern reports whether each provider reads a regular expression. Some use the re module of Python and refuse
+// any other syntax. It is also false for a few expressions that Python reads, such as those that look ahead.
 func portablePattern(pattern string) bool {
 	if _, err := syntax.Parse(pattern, syntax.Perl); err != nil || len(pattern) > maxPattern {
 		return false
@@ -45,8 +45,8 @@ func portablePattern(pattern string) bool {
 	return true
 }
 
-// isForeign reports whether a regular expression with this error may be right in another language: it looks ahead,
-// refers back, names a class of characters, or repeats very often.
+// isForeign reports whether a regular expression with this error may be right in another language. Such an expression
+// looks ahead, refers back, names a class of characters, or repeats very often.
 func isForeign(err error) bool {
 	fault, is := errors.AsType[*syntax.Error](err)
 	if !is {
@@ -65,7 +65,7 @@ func isForeign(err error) bool {
 	return false
 }
 
-// pythons says whether Python knows an escape sequence.
+// pythons reports whether Python knows an escape sequence.
 func pythons(escape string) bool {
 	letter := escape[1] | 0x20
 	if letter == 'x' && len(escape) == 4 {
@@ -79,7 +79,7 @@ func isClass(escape string) bool {
 	return len(escape) == 2 && escape[0] == '\\' && strings.IndexByte("dDwWsS", escape[1]) >= 0
 }
 
-// atPlace says whether a token stands for a place, which cannot be repeated.
+// atPlace reports whether a token matches a position. Such a token cannot be repeated.
 func atPlace(t string) bool {
 	return t == "^" || t == "$" || t == `\b` || t == `\B` || t == `\A`
 }

@@ -40,7 +40,7 @@ func TestAPatternThatSomeProvidersCannotReadIsDropped(t *testing.T) {
 	}
 }
 
-// Two parts that speak of one member lost what the first says of its members, and then forbade it.
+// Two parts that describe one member lost the first part's members of that member, and then forbade it.
 func TestMembersOfMembersAreMerged(t *testing.T) {
 	const (
 		x = `{"properties":{"o":{"properties":{"x":{"type":"string"},"y":{"minimum":1}},"required":["x"],` +
@@ -66,7 +66,7 @@ func TestMembersOfMembersAreMerged(t *testing.T) {
 	}
 }
 
-// What a reference points to is mended wherever it stands.
+// The target of a reference is mended at every position.
 func TestTheTargetsOfReferencesAreMended(t *testing.T) {
 	const is = `{"type":"object","properties":{"a":{"$ref":"#/components/schemas/X"},"b":{"$ref":"#/x~1y/0/z%20"}},` +
 		`"components":{"schemas":{"X":{"type":"array"},"Y":{"type":"object","properties":{"c":true}},` +

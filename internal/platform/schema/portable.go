@@ -18,11 +18,13 @@ import (
 // Anything is the schema of an object with any members.
 var Anything = json.RawMessage(`{"type":"object","properties":{}}`)
 
-// Portable makes of the schema of a tool's arguments one that every model provider takes. A provider refuses a request
-// for one tool that it does not take. The result may accept more: arguments are checked against the schema itself. At
-// the top it has the type object, members and no alternatives, whose members become one list. Below, each array has
-// items, each object members, and each keyword a value of its type. A schema that has all that is returned as it is.
-// The error says why no object fits.
+// Portable turns the schema of a tool's arguments into one that every model provider takes. A provider refuses a whole
+// request for one tool that it does not take. The result may accept more values: arguments are checked against the
+// original schema.
+//
+// At the top, the result has the type object, members and no alternatives: their members become one list. Below, each
+// array has items, each object has members, and each keyword has a value of its type. A schema that has all this is
+// returned unchanged. The error is the reason why no object fits.
 func Portable(raw json.RawMessage) (json.RawMessage, error) {
 	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" || string(text) == "true" {
 		return Anything, nil
@@ -67,7 +69,7 @@ const (
 	maxFlat   = 8      // levels of alternatives and references at the top
 	maxForms  = 16     // forms of one member
 	maxValues = 200    // values of one member
-	maxTold   = 500    // bytes of what is told of alternatives
+	maxTold   = 500    // bytes of the note about alternatives
 )
 
 // topOnly are keywords that providers refuse at the top.
@@ -81,7 +83,7 @@ type mender struct {
 	open     []string // the references that are being replaced
 }
 
-// members are what a part says of the members of an object.
+// members are the rules of one part for the members of an object.
 type members struct {
 	properties map[string]any
 	required   []string
@@ -144,7 +146,7 @@ func (m *mender) alternatives(parts []any, depth int) (of members, fits bool) {
 	return of, fits || len(parts) == 0
 }
 
-// and adds what else must hold.
+// and adds rules that must hold, too.
 func (m *mender) and(of *members, more members) {
 	for name, other := range more.properties {
 		of.properties[name] = m.both(of.properties[name], other)
@@ -156,7 +158,7 @@ func (m *mender) and(of *members, more members) {
 	}
 }
 
-// or adds what may hold instead.
+// or adds rules that may hold instead.
 func (m *mender) or(of *members, more members) {
 	for name, other := range more.properties {
 		if own, known := of.properties[name]; known {
@@ -281,7 +283,7 @@ func (m *mender) flat(root map[string]any, top members) map[string]any {
 	return out
 }
 
-// told says in words which members are needed, where that was said by alternatives.
+// told describes, in words, the members that alternatives need.
 func (of members) told() string {
 	groups := texts(anys(of.groups))
 	note := "Needs the members of one of these groups: " + strings.Join(groups, "; ") + "."

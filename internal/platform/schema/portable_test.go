@@ -16,7 +16,7 @@ import (
 func TestAPortableSchemaIsOneOfAnObjectWithMembers(t *testing.T) {
 	const anything = `{"type":"object","properties":{}}`
 	for is, want := range map[string]string{
-		// nothing is said
+		// no rules
 		``: anything, `null`: anything, `true`: anything, `{}`: anything, `{"type":"object"}`: anything,
 		`{"type":"object","properties":null}`: anything, `{"type":"object","properties":[]}`: anything,
 		`{"type":null}`: anything, `{"type":"dict"}`: anything, `{"type":["object","null"]}`: anything,
@@ -132,8 +132,8 @@ func TestASchemaThatNoObjectFitsIsNotPortable(t *testing.T) {
 	}
 }
 
-// What fits a schema fits the portable one, so that no model is told less than may be called. A member that only some
-// alternatives name is told as they do, so here all of them name all.
+// Every value that fits a schema fits the portable one, so the model sees all calls that are allowed. A member that
+// only some alternatives name is described as they do. So here all alternatives name all members.
 func TestWhatFitsASchemaFitsThePortableOne(t *testing.T) {
 	values := []string{`{}`, `{"a":"x"}`, `{"a":"y"}`, `{"a":1}`, `{"b":2}`, `{"a":"x","b":[[1],["y"]]}`, `{"a":null}`,
 		`{"a":"x","b":2}`, `{"b":[]}`, `{"a":{"c":[[]]}}`, `{"z":7}`}

@@ -1,7 +1,7 @@
 // Package schema validates JSON against JSON schemas: arguments of tools, structured answers of agents.
 //
-// A schema is not trusted: it may not refer to other documents, and its cost is bounded: compiling by its size,
-// validating by a budget of steps (budget.go). The package knows no run. It imports the schema library.
+// A schema is not trusted. It may not refer to other documents, and its cost is bounded. The size bounds compiling; a
+// budget of steps bounds validating (budget.go). The package knows no run. It imports the schema library.
 package schema
 
 import (
@@ -31,8 +31,9 @@ func (noLoader) Load(string) (any, error) { return nil, errors.New("it refers to
 // MaxSize is the maximal size of a schema in bytes.
 const MaxSize = 64 << 10
 
-// Compile compiles a schema. The error says, in words for its author, why it cannot be used: it is larger than
-// [MaxSize], is no JSON object, is invalid, refers to other documents, or exceeds a limit of budget.go.
+// Compile compiles a schema. The error is the reason why a schema cannot be used, in words for its author. The schema
+// is larger than [MaxSize], is not a JSON object, is invalid, refers to other documents, or exceeds a limit of
+// budget.go.
 func Compile(raw json.RawMessage) (s Schema, err error) {
 	if len(raw) > MaxSize {
 		return s, fmt.Errorf("it has more than %d KiB", MaxSize>>10)
@@ -119,11 +120,11 @@ func plain(err error) error {
 	return errors.New(clip(strings.ReplaceAll(err.Error(), "schema:///it", "")))
 }
 
-// maxFaults is how many violations are reported at once.
+// maxFaults is how many violations one error reports.
 const maxFaults = 8
 
 // Check validates a JSON value. The error lists the violations with their locations, in words for the author of the
-// value; or says that the value is no JSON, or too expensive to check; or is that of ctx.
+// value. It is another error if the value is not JSON or too expensive to check, and ctx's error if ctx ended.
 func (s Schema) Check(ctx context.Context, raw json.RawMessage) (err error) {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {

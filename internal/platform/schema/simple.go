@@ -29,7 +29,7 @@ func Simple(portable json.RawMessage) (simple json.RawMessage, note string) {
 	return simple, note
 }
 
-// Bounds of what references become: each is replaced by what it points to.
+// Bounds of resolved references: each reference is replaced by its target.
 const (
 	maxSimple = 3_000 // parts
 	maxNested = 12    // levels
@@ -246,7 +246,7 @@ func (m *mender) ofType(of string, s map[string]any, depth int) map[string]any {
 	return out
 }
 
-// items is what fits the items of an array, or its places, or those of its choices.
+// items returns a schema for the items of an array, from its items, its positions, or the items of its choices.
 func (m *mender) items(s map[string]any) any {
 	items := list(s["prefixItems"])
 	for _, one := range alternatives(s) {

@@ -1,7 +1,6 @@
 // Package setting reads the settings of a deployment from the environment: once, validated, typed.
 //
-// It must not know what the settings are used for beyond their ranges. It imports the standard library and the
-// parser.
+// It must not know the uses of the settings beyond their ranges. It imports the standard library and the parser.
 package setting
 
 import (
@@ -118,7 +117,7 @@ type Cloud struct {
 	HandOverAfter time.Duration `env:"HAND_OVER_AFTER" envDefault:"13m" low:"1s" high:"14m" help:"how long a worker keeps a run or an ingester a document, 1s to 14m; then another goes on"`
 }
 
-// Kind says who gives a variable its value.
+// Kind is the source of a variable's value.
 type Kind string
 
 // The kinds: an operator, plainly; an operator, where nobody else reads it; the infrastructure.
@@ -178,7 +177,7 @@ func parse[T any](into *T, environ []string) error {
 	return nil
 }
 
-// outside says which numbers and times of some settings are not between what their tags low and high say.
+// outside returns an error for each number and time that is not between its tags low and high.
 func outside(settings any) (errs []error) {
 	all := reflect.ValueOf(settings)
 	for _, f := range reflect.VisibleFields(all.Type()) {
@@ -290,7 +289,7 @@ func (s Settings) validate() error {
 	return errors.Join(errs...)
 }
 
-// checkTraces says what is wrong with the settings of traces. The headers' values are secrets.
+// checkTraces reports the errors in the settings of traces. The headers' values are secrets.
 func (s Settings) checkTraces(bad func(name, format string, args ...any)) {
 	if u, err := url.Parse(s.OTLPEndpoint); s.OTLPEndpoint != "" && (err != nil || u.Host == "" || u.User != nil ||
 		u.RawQuery != "" || (u.Scheme != "http" && u.Scheme != "https")) {

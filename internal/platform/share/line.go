@@ -2,8 +2,8 @@ package share
 
 import "slices"
 
-// Line is of those who wait. Each has a path of names: the organization, the user, and what else is divided. All paths
-// of a line are as long. At each place of a path the names take turns. The zero Line is empty. It is not safe for
+// Line holds those who wait. Each has a path of names: the organization, the user, and further levels. All paths of a
+// line have the same length. At each level of a path the names take turns. The zero Line is empty. It is not safe for
 // concurrent use.
 type Line[T any] struct {
 	by      map[string]*Line[T]
@@ -12,13 +12,13 @@ type Line[T any] struct {
 	found   int      // the place in turn that First has found
 }
 
-// Push adds one who waits.
+// Push adds an element at the end of its path's line.
 func (l *Line[T]) Push(one T, path ...string) {
 	l = l.at(path)
 	l.waiting = append(l.waiting, one)
 }
 
-// Return adds one who waits before the others with the same path.
+// Return adds an element before the others with the same path.
 func (l *Line[T]) Return(one T, path ...string) {
 	l = l.at(path)
 	l.waiting = slices.Insert(l.waiting, 0, one)
@@ -39,7 +39,8 @@ func (l *Line[T]) at(path []string) *Line[T] {
 	return l
 }
 
-// First finds the first whose turn it is, by the names on the path, of those for which may is true at each of them.
+// First finds the next path in turn for which may is true at each of its levels. It returns false if there is none.
+// [Line.Pop] removes the first element of that path.
 func (l *Line[T]) First(may func(path []string) bool) bool { return l.first(nil, may) }
 
 func (l *Line[T]) first(path []string, may func(path []string) bool) bool {
@@ -84,7 +85,7 @@ func (l *Line[T]) Yield(path ...string) {
 	}
 }
 
-// Remove removes who waits no more. It returns false when nobody at the path is meant.
+// Remove removes the elements at a path for which meant is true. It returns false if there is none.
 func (l *Line[T]) Remove(meant func(T) bool, path ...string) bool {
 	if len(path) == 0 {
 		before := len(l.waiting)

@@ -1,5 +1,5 @@
-// Package share divides what can run out: the workers of a process, the memory of request bodies. One rule holds for
-// all of it.
+// Package share divides limited resources: the workers of a process, the memory of request bodies. One rule holds for
+// all of them.
 //
 //   - An organization, a user, and an API key hold at most their limit.
 //   - The last part is a reserve. An organization takes at most half of what the others leave of it, rounded up. A user
@@ -14,13 +14,13 @@ import (
 	"sync"
 )
 
-// Holder is who holds a part. A user's id is unique within the organization, a key's within the user; the empty
+// Holder names the holder of a part. A user's id is unique within the organization, a key's within the user. The empty
 // organization is one, too. An empty key has no limit of its own.
 type Holder struct{ Organization, User, Key string }
 
 type holderKey struct{}
 
-// With returns a context in which what is taken or waited for is for a holder.
+// With returns a context in which units are taken and waited for in the name of a holder.
 func With(ctx context.Context, of Holder) context.Context {
 	return context.WithValue(ctx, holderKey{}, of)
 }
@@ -31,7 +31,7 @@ func Of(ctx context.Context) Holder {
 	return of
 }
 
-// Limits say how much there is, in units of the caller's choice: bytes, workers.
+// Limits are how much there is, in units of the caller's choice: bytes, workers.
 type Limits struct {
 	All          int64 // for everybody together, with the reserve
 	Reserve      int64 // the part of All that is kept for who holds little; 0: there is none
@@ -40,7 +40,7 @@ type Limits struct {
 	Key          int64 // for each API key; 0: no limit of its own
 }
 
-// Scope is whose limit refused a request.
+// Scope is the scope of the limit that refused a request.
 type Scope string
 
 // The scopes.
@@ -51,7 +51,7 @@ const (
 	Key          Scope = "api_key"
 )
 
-// Refusal says which limit refused a request. It is an error.
+// Refusal is the error of a request that exceeds a limit.
 type Refusal struct {
 	Scope     Scope
 	Max, Used int64 // of the scope
@@ -59,7 +59,7 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return "share: the limit of the " + string(r.Scope) + " is reached" }
 
-// Pool is what is divided. It is safe for concurrent use.
+// Pool is the divided resource. It is safe for concurrent use.
 type Pool struct {
 	limits Limits
 
@@ -70,13 +70,13 @@ type Pool struct {
 	line          Line[*waiter]
 }
 
-// waiter is who waits for a unit of a part.
+// waiter waits for a unit of a part.
 type waiter struct {
 	part  *Part
 	ready chan struct{} // closed when the part has it
 }
 
-// held is what an organization holds.
+// held is how much an organization holds.
 type held struct{ all, reserved int64 }
 
 // New makes a pool of which nothing is held.
@@ -125,8 +125,8 @@ func (t *Part) take(n int64) *Refusal {
 	return refusal
 }
 
-// Wait is Take for one unit, and waits for it. Organizations who wait take turns, then their users. The error is ctx's:
-// nothing is added.
+// Wait is Take for one unit, and waits for it. Waiting organizations take turns, and so do their users. If ctx ends,
+// the error is ctx's, and nothing is added.
 func (t *Part) Wait(ctx context.Context) error { return t.Ask()(ctx) }
 
 // Ask is the first half of [Part.Wait]: the holder waits from now on. The caller must call the second half once.
@@ -154,10 +154,11 @@ func (t *Part) Ask() (wait func(ctx context.Context) error) {
 	}
 }
 
-// Wanted reports whether somebody who waits would have a unit if the part were given back.
+// Wanted reports whether a waiter would get a unit if the part were given back.
 func (t *Part) Wanted() bool { return t.WantedBy(t.pool.line.First) }
 
-// WantedBy is [Part.Wanted] for those who wait elsewhere: first looks for one of them, by what they may have then.
+// WantedBy is [Part.Wanted] for waiters in another line. first searches that line. may reports whether a path may have
+// a unit then.
 func (t *Part) WantedBy(first func(may func(path []string) bool) bool) bool {
 	t.pool.mu.Lock()
 	defer t.pool.mu.Unlock()
@@ -167,7 +168,7 @@ func (t *Part) WantedBy(first func(may func(path []string) bool) bool) bool {
 	return first(t.pool.may)
 }
 
-// serve gives units to those who wait, in turn, as long as there are some for them.
+// serve gives units to waiters, in turn, as long as there are units for them.
 func (p *Pool) serve() {
 	for p.line.First(p.may) {
 		w := p.line.Pop()
@@ -176,7 +177,7 @@ func (p *Pool) serve() {
 	}
 }
 
-// may reports whether a unit may go to those who wait at a path.
+// may reports whether the waiters at a path may have a unit.
 func (p *Pool) may(path []string) bool {
 	user := int64(0)
 	if len(path) > 1 {
@@ -200,10 +201,10 @@ func (p *Pool) Waiting() int {
 	return p.line.Len()
 }
 
-// Tight says whether more than half of all is held.
+// Tight reports whether more than half of all is held.
 func (p *Pool) Tight() bool { return p.Held() > p.limits.All/2 }
 
-// Admits says whether a user of the organization who holds nothing is given n units now.
+// Admits reports whether a user of the organization who holds nothing may take n units now.
 func (p *Pool) Admits(organization string, n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -211,7 +212,7 @@ func (p *Pool) Admits(organization string, n int64) bool {
 	return refusal == nil
 }
 
-// Full says whether nobody is given n units now, not even a user of an organization that holds nothing.
+// Full reports whether nobody may take n units now, not even a user of an organization that holds nothing.
 func (p *Pool) Full(n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,7 +239,8 @@ func (p *Pool) organization(name string) held {
 	return held{}
 }
 
-// decide says how many of n units come from the reserve, for a user who holds some units, of an organization.
+// decide returns how many of n units come from the reserve. organization is how much the organization holds, user how
+// much its user holds.
 func (p *Pool) decide(organization held, user, n int64) (reserved int64, refusal *Refusal) {
 	limits := p.limits
 	open := limits.All - limits.Reserve - (p.all - p.reserved) // what is free outside of the reserve

@@ -113,8 +113,8 @@ func could(p *share.Pool, holder share.Holder, n int64) bool {
 	return true
 }
 
-// Whatever was taken and given back: no limit is passed, everything can be given back, and who holds nothing is
-// refused only when the reserve is held by others who hold little.
+// After any takes and returns, no limit is exceeded and everything can be given back. A user who holds nothing is
+// refused only when others who hold little hold the reserve.
 func TestTheRuleHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := share.Limits{All: 40, Reserve: 8, Organization: 30, User: 20, Key: 15}

@@ -29,10 +29,11 @@ type Limits struct {
 	Depth int // maximal nesting of arrays and objects
 }
 
-// Within checks the size of JSON that is then decoded into Go structures, where a value may need a hundred times its
-// size. It accepts duplicate members and invalid UTF-8. The error says, in words for the sender, which limit is
-// exceeded (bytes, depth or number of values; a member's name and the end of an array or object count as values), or
-// that the text is no JSON.
+// Within checks the size of JSON before it is decoded into Go structures. There a value may need a hundred times its
+// size. It accepts duplicate members and invalid UTF-8.
+//
+// The error is in words for the sender: the text is not JSON, or exceeds a limit of bytes, depth or number of values. A
+// member's name and the end of an array or object count as values.
 func Within(raw []byte, limits Limits, values int) error {
 	if len(raw) > limits.Bytes {
 		return fmt.Errorf("the JSON has %d bytes, it may have %d", len(raw), limits.Bytes)
@@ -59,9 +60,9 @@ const maxDigits = 400
 // maxPlace is how many bytes of the location of a fault are reported.
 const maxPlace = 200
 
-// Value returns the normal form of one JSON value. The error says, in words for the sender, what is wrong: a limit,
-// the syntax, a duplicate member, invalid Unicode, text after the value, or a number that is too long. It contains no
-// part of the text except the location.
+// Value returns the normal form of one JSON value. The error is in words for the sender. Its causes are a limit, the
+// syntax, a duplicate member, invalid Unicode, text after the value, or a number that is too long. It contains no part
+// of the text except the location.
 func Value(raw []byte, limits Limits) (json.RawMessage, error) {
 	if len(raw) > limits.Bytes {
 		return nil, fmt.Errorf("the JSON has %d bytes, it may have %d", len(raw), limits.Bytes)
@@ -219,7 +220,7 @@ func fault(err error) error {
 	return fmt.Errorf("%s %s (at byte %d)", place, what, at.ByteOffset)
 }
 
-// TypeError says that a value has another type than what it is read into, without a word of Go.
+// TypeError is the error of a value of the wrong type. Its text has no words of Go.
 type TypeError struct {
 	Place  string // of the value, as of [Place]; empty for the text's own
 	Wanted string // what it must be, like "must be a string"
@@ -229,9 +230,9 @@ func (e *TypeError) Error() string {
 	return cmp.Or(strings.TrimPrefix(e.Place, "."), "it") + " " + e.Wanted
 }
 
-// Unmarshal decodes JSON of a client into a structure. Names of members are case-sensitive: the standard library
-// accepts "Level" for "level", so that two parsers could disagree which of two is meant. Unknown members are ignored.
-// A duplicate member or invalid syntax is an error; the error is a [*TypeError] if a value has the wrong type. It is in
+// Unmarshal decodes JSON of a client into a structure. Names of members are case-sensitive. (The standard library
+// accepts "Level" for "level", so two parsers could choose different members.) Unknown members are ignored. A duplicate
+// member or invalid syntax is an error. The error is a [*TypeError] if a value has the wrong type. All errors are in
 // words for the sender.
 func Unmarshal(raw []byte, into any) error {
 	err := jsonv2.Unmarshal(raw, into)
@@ -260,7 +261,7 @@ func Place(p jsontext.Pointer) string {
 	return b.String()
 }
 
-// wanted says what a value must be, in the words of JSON.
+// wanted returns the type that a value must have, in the words of JSON.
 func wanted(t reflect.Type) string {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()

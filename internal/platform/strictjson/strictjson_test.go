@@ -125,7 +125,7 @@ type everything struct {
 	Few    uint8             `json:"few"`
 }
 
-// A sender is told where its value is wrong and what it must be, without a word of Go.
+// The error names the location of a wrong value and the type that it must have, without a word of Go.
 func TestAWrongTypeIsToldInWordsOfJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		`7`:                       "it must be an object",

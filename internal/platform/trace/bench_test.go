@@ -10,8 +10,8 @@ import (
 	"agentplatform/internal/platform/trace"
 )
 
-// BenchmarkRun has the spans of a plain run, with its attributes: where traces are off, of a trace that is not sampled,
-// and of one that is.
+// BenchmarkRun has the spans of a plain run, with its attributes. It measures with traces off, with a trace that is not
+// sampled, and with one that is.
 func BenchmarkRun(b *testing.B) {
 	discard := tracetest.NewNoopExporter()
 	for name, t := range map[string]*trace.Tracer{

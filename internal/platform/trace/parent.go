@@ -27,8 +27,9 @@ func Parent(ctx context.Context) string {
 	return sent[header]
 }
 
-// Under is a context whose spans are below the span that a traceparent names; where it names none, [Start] makes none.
-// It is for what another program of ours sends by [Parent], never for what anybody may send.
+// Under returns a context whose spans are below the span that a traceparent names. If it names none, [Start] makes no
+// spans. Use it only for a traceparent that another of our programs sent with [Parent]; do not use it for values from
+// clients.
 func Under(ctx context.Context, traceparent string) context.Context {
 	at := oteltrace.SpanFromContext(ctx)
 	if at == none {

@@ -1,11 +1,11 @@
-// Package trace adds to OpenTelemetry's API what this service needs: trace ids that follow from a thing's id, requests
-// that join such a trace late, and the names of shared attributes. The spans are those of go.opentelemetry.io/otel.
+// Package trace adds what this service needs to OpenTelemetry's API. Trace ids follow from a thing's id, requests can
+// join such a trace late, and shared attributes have names. The spans are those of go.opentelemetry.io/otel.
 //
 // The trace of a run follows from its id (see [StartOf]). Every hop derives it: attempts, resumes after three days and
 // attempts of a webhook. Nothing is stored, and nothing travels with a queue's message.
 //
-// A span finds its tracer provider by the context. Without one, nothing is made and [Start] allocates nothing.
-// Code that sets many attributes checks [oteltrace.Span.IsRecording] first.
+// A span finds its tracer provider by the context. Without one, nothing is made and [Start] allocates nothing. Code
+// that sets many attributes checks [oteltrace.Span.IsRecording] first.
 //
 // Spans have ids, names, counts and codes. They never have the words of a client, a model or a tool.
 package trace
@@ -56,7 +56,7 @@ func Of(id string) (root oteltrace.SpanContext, ok bool) {
 	return root, root.IsValid()
 }
 
-// parent is what spans begin below where no span of this process is the parent.
+// parent is the parent of spans that have no span of this process above them.
 type parent struct {
 	noop.Span
 
@@ -91,8 +91,8 @@ func Start(
 	return start(ctx, kind, operation, subject)
 }
 
-// StartOf is Start in the trace of a thing (see [Of]). Where the context is in another trace, the span is below the
-// root of the thing's trace, and has a link to the span in the context.
+// StartOf is Start in the trace of a thing (see [Of]). If the context is in another trace, the span is below the root
+// of the thing's trace. It then has a link to the span in the context.
 func StartOf(
 	ctx context.Context, id string, kind oteltrace.SpanKind, operation, subject string,
 ) (context.Context, oteltrace.Span) {

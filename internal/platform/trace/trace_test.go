@@ -48,7 +48,7 @@ func names(at oteltrace.SpanContext) string {
 	return at.TraceID().String() + "-" + at.SpanID().String()
 }
 
-// What is off costs nothing: a use case that starts spans allocates nothing where no tracer is in its context.
+// Tracing that is off costs nothing: a use case that starts spans allocates nothing if its context has no tracer.
 func TestWithoutATracerNothingIsMadeOrAllocated(t *testing.T) {
 	ctx := trace.With(t.Context(), nil)
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
@@ -77,8 +77,8 @@ func TestTheTraceOfAThingFollowsFromItsID(t *testing.T) {
 	}
 }
 
-// A request that makes a run is the root of the run's trace; one that changes it is a part of that root; what is done
-// later, in another process, is so, too, though nothing was sent along.
+// A request that makes a run is the root of the run's trace. A request that changes the run is below that root. So is
+// later work in another process, although nothing was sent along.
 func TestEveryHopOfARunIsInOneTrace(t *testing.T) {
 	made, spans := tracer(1)
 	ctx, post := made.Door(t.Context(), nil)
@@ -122,7 +122,7 @@ func TestEveryHopOfARunIsInOneTrace(t *testing.T) {
 		"who handed on is found")
 }
 
-// Whether a trace is sampled depends on its id, not on who asks: a stranger's flag turns on no cost.
+// Sampling depends on the trace's id and not on the caller: a flag from outside causes no cost.
 func TestSamplingFollowsFromTheTraceAlone(t *testing.T) {
 	none, spans := tracer(0)
 	ctx, door := none.Door(t.Context(), []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"})
@@ -199,7 +199,7 @@ func FuzzTraceparent(f *testing.F) {
 	})
 }
 
-// A request that leaves says whose part it is, and nothing else; its own header is left alone.
+// An outgoing request carries its parent span, and nothing else. Its own header is left alone.
 func TestRequestsCarryTheSpanThatTheyAreAPartOf(t *testing.T) {
 	var got []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

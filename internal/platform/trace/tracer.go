@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// limits are explicit, so that the environment does not change them. A panic's text may have the words of others: spans
-// have no events.
+// limits are explicit, so the environment does not change them. Spans have no events, since a panic's text may contain
+// the words of others.
 var limits = sdktrace.SpanLimits{AttributeCountLimit: 32, AttributeValueLengthLimit: 256, LinkCountLimit: 8}
 
 // Tracer is the SDK's tracer provider, with the ids and the sampling of this service. It is safe for concurrent use; a
@@ -42,7 +42,7 @@ func (t *Tracer) flagged(at oteltrace.SpanContext) oteltrace.SpanContext {
 	return at.WithTraceFlags(oteltrace.TraceFlags(0).WithSampled(decided.Decision == sdktrace.RecordAndSample))
 }
 
-// ids makes random ids, but for the span of a [Door], whose ids are in the context.
+// ids makes random ids. The span of a [Door] is the exception: its ids are in the context.
 type ids struct{}
 
 type idsKey struct{}
@@ -65,10 +65,10 @@ func (i ids) NewSpanID(ctx context.Context, _ oteltrace.TraceID) oteltrace.SpanI
 	return span
 }
 
-// Door is a request's place in a trace while it is answered. It begins in a trace of its own and may move to the trace
-// of the thing that it makes or changes ([Root], [Join]). So its span is made at the end, by [Door.Record]; until then
-// a Door stands for it as the parent of spans and as the caller of other programs. Its methods are safe for concurrent
-// use; a nil Door has no span.
+// Door is a request's position in a trace while the request is answered. It begins in a trace of its own. It may move
+// to the trace of the thing that the request makes or changes ([Root], [Join]). So [Door.Record] makes the span at the
+// end. Until then the Door stands for it, as the parent of spans and as the caller of other programs. Its methods are
+// safe for concurrent use; a nil Door has no span.
 type Door struct {
 	noop.Span
 
@@ -83,8 +83,8 @@ type Door struct {
 
 type doorKey struct{}
 
-// Door begins a request. traceparent are the values of that header, from anybody: one that is valid becomes a link, so
-// that the caller's trace is found from ours. It neither names our trace nor decides on its sampling.
+// Door begins a request. traceparent are the values of that header, which any client may send. A valid one becomes a
+// link, so the caller's trace is found from ours. It neither names our trace nor decides on its sampling.
 func (t *Tracer) Door(ctx context.Context, traceparent []string) (context.Context, *Door) {
 	if t == nil {
 		return ctx, nil
@@ -129,12 +129,12 @@ func (d *Door) Record(name string) oteltrace.Span {
 	return span
 }
 
-// Root makes the context's request the root of a thing's trace: the request has made the thing. It does nothing where
-// the request is in another thing's trace already, or there is no request.
+// Root makes the context's request the root of a thing's trace: the request has made the thing. It does nothing if
+// there is no request, or if the request is already in another thing's trace.
 func Root(ctx context.Context, id string) { move(ctx, id, true) }
 
 // Join puts the context's request below the root of a thing's trace: the request has changed the thing. It does nothing
-// where the request is in another thing's trace already, or there is no request.
+// if there is no request, or if the request is already in another thing's trace.
 func Join(ctx context.Context, id string) { move(ctx, id, false) }
 
 func move(ctx context.Context, id string, asRoot bool) {

@@ -1,4 +1,4 @@
-// Package version says which build this is.
+// Package version is the version of this build.
 //
 // It must not know what is built. It imports none of our packages.
 package version
@@ -14,11 +14,11 @@ var (
 	Commit  string
 )
 
-// Unknown is the commit of a build that neither the linker nor the go command has told its commit.
+// Unknown is the commit of a build for which neither the linker nor the go command has set one.
 const Unknown = "unknown"
 
-// Read returns the version and the commit of this build: what the linker set, else what the go command recorded, else
-// "dev" and [Unknown].
+// Read returns the version and the commit of this build. They are those that the linker set, else those that the go
+// command recorded, else "dev" and [Unknown].
 func Read() (version, commit string) {
 	info, _ := debug.ReadBuildInfo()
 	return read(Version, Commit, info)

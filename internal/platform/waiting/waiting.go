@@ -1,10 +1,10 @@
-// Package waiting counts how much of the time that an answer takes is spent waiting for others, because that is what
-// was asked for: for a run or a document to go on, for what the broker is asked for. What is left is the service's own
-// time. (A program that has no broker asks others itself; there that is in its own time.)
+// Package waiting counts how much of an answer's time is spent waiting for others at the client's request. Examples are
+// waits for a run or a document to go on, and for the broker. The rest is the service's own time. (A program without a
+// broker sends such requests itself; there this time counts as its own.)
 //
-// Who answers makes a [Clock] and hands it down in the context, with a [Clock.Limit] where long waits need room. Who
-// waits says so with [Start], and asks [Left] for how long it may. The package must not know what is answered or waited
-// for. It imports only the standard library.
+// The code that answers makes a [Clock] and hands it down in the context, with a [Clock.Limit] if long waits need room.
+// The code that waits calls [Start], and calls [Left] for the time that it may wait. The package must not know what is
+// answered or waited for. It imports only the standard library.
 package waiting
 
 import (
@@ -37,8 +37,8 @@ func New(ctx context.Context, elapsed func() time.Duration) (context.Context, *C
 // Limit has waits ask for how much longer they may go on, as [Left] has it. It must be called before the first wait.
 func (c *Clock) Limit(left func(lasted time.Duration) time.Duration) { c.left = left }
 
-// Left is for how much longer a wait may go on that has lasted so long, before it has to ask again; 0: no longer, and
-// the wait ends as if its time were over. Without a limit it is without end.
+// Left returns for how much longer a wait may go on that has lasted so long. After that time the caller must call Left
+// again. If it is 0, the wait ends as if its time were over. Without a limit it is the longest duration.
 func Left(ctx context.Context, lasted time.Duration) time.Duration {
 	c, _ := ctx.Value(clockKey{}).(*Clock)
 	if c == nil || c.left == nil {
@@ -57,7 +57,7 @@ func (c *Clock) Total() time.Duration {
 	return c.total
 }
 
-// Start starts a wait, and returns what ends it. Without a clock in ctx it does nothing.
+// Start starts a wait, and returns a function that ends it. Without a clock in ctx it does nothing.
 func Start(ctx context.Context) (end func()) {
 	c, _ := ctx.Value(clockKey{}).(*Clock)
 	if c == nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Provider names whose rules a schema has to obey.
+// Provider is a provider, or a set of providers, whose rules a schema must obey.
 type Provider string
 
-// The providers. All is what each of the first two takes, for any of their models and endpoints that speak their API.
+// The providers. All has the rules of the first two, for all of their models and all endpoints with their API.
 const (
 	All       Provider = "OpenAI and Anthropic" // openai/openai-agents-python#449, claude-code#586, mcp-graphql#14
 	Anthropic Provider = "Anthropic"            // names of members, too
@@ -236,7 +236,7 @@ func within(s map[string]any) map[string]any {
 	return parts
 }
 
-// resolved is what a reference within a schema points to.
+// resolved returns the target of a reference within a schema.
 func resolved(top any, reference string) (any, bool) {
 	if reference == "#" {
 		return top, true

@@ -1,13 +1,13 @@
 // Package otlp is an exporter for OpenTelemetry's SDK. It sends spans by the OpenTelemetry Protocol over HTTP, as JSON
-// in gzip; JSON is one of the protocol's two forms.
+// in gzip. JSON is one of the protocol's two forms.
 //
 // Spans wait in a bounded buffer. Spans that do not fit are dropped and counted. The end of a span never waits for the
 // receiver: a goroutine sends ([Exporter.Run]), or the process does before it may be frozen ([Exporter.Flush]). After a
 // failure the exporter pauses, longer each time. The SDK's own batch processor would do neither: it does not count what
 // it drops, and it drops a batch that fails.
 //
-// The official exporter makes a function 5 MB larger, zipped, since it needs gRPC and Protocol Buffers; functions have
-// a limit (ADR 20). Tests read what is sent by the official definitions.
+// The official exporter needs gRPC and Protocol Buffers. It makes a zipped function 5 MB larger, and functions have a
+// limit (ADR 20). Tests read the sent data by the official definitions.
 package otlp
 
 import (
@@ -30,8 +30,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// Bounds. A span has about half a kilobyte, and never more than 20 KB, so that a batch keeps below what receivers take:
-// X-Ray 5 MB, 200 KB of them for a span, and 10,000 spans.
+// Bounds. A span has about half a kilobyte, and never more than 20 KB. So a batch stays below the limits of receivers.
+// X-Ray takes 5 MB, 200 KB of them for a span, and 10,000 spans.
 const (
 	waiting     = 4096 // spans in the buffer
 	batch       = 256  // spans of a request
@@ -44,12 +44,12 @@ const (
 	contentType = "application/json"
 )
 
-// Options are what an exporter is made of.
+// Options configure an exporter.
 type Options struct {
 	Endpoint string   // the receiver's address without the path v1/traces
 	Headers  []string // name=value, the value percent-encoded, that each request has, as of OTEL_EXPORTER_OTLP_HEADERS
 	Resource []attribute.KeyValue
-	// Sign signs a request whose body is given; nil: requests are not signed.
+	// Sign signs a request with this body; nil: requests are not signed.
 	Sign func(ctx context.Context, r *http.Request, body []byte) error
 	Log  *slog.Logger
 	Now  func() time.Time
@@ -65,7 +65,7 @@ type Exporter struct {
 	header http.Header
 	client *http.Client
 	wake   chan struct{} // there is a batch
-	turn   chan struct{} // held by whoever sends
+	turn   chan struct{} // held by the goroutine that sends
 
 	mu      sync.Mutex
 	spans   []sdktrace.ReadOnlySpan
@@ -137,7 +137,7 @@ func (e *Exporter) Lost() int64 {
 	return n
 }
 
-// Run sends each second, and as soon as there are many, until ctx ends. What ends after that is for [Exporter.Flush].
+// Run sends each second, and earlier if many spans wait, until ctx ends. [Exporter.Flush] sends later spans.
 func (e *Exporter) Run(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -152,7 +152,7 @@ func (e *Exporter) Run(ctx context.Context) {
 	}
 }
 
-// Flush sends what there is, until ctx ends. After a failure it sends nothing for a while: what there is then waits.
+// Flush sends the spans in the buffer, until ctx ends. In the pause after a failure it sends nothing, and they wait.
 func (e *Exporter) Flush(ctx context.Context) {
 	select {
 	case e.turn <- struct{}{}:
@@ -261,7 +261,7 @@ func (e *Exporter) post(
 	return 0, again, fmt.Errorf("the receiver answered %d", answer.StatusCode)
 }
 
-// rejected counts the spans that an answer says were not taken, at most all of them.
+// rejected counts the spans that a response lists as rejected, at most all of them.
 func rejected(answer []byte, sent int) int64 {
 	var said struct {
 		PartialSuccess struct {

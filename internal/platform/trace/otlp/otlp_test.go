@@ -117,7 +117,7 @@ func (w *world) take(e tracetest.SpanStub) {
 	_ = w.ExportSpans(context.Background(), []sdktrace.ReadOnlySpan{e.Snapshot()})
 }
 
-// What is sent is what the collector's definitions read, member by member.
+// The sent data is read by the collector's definitions, member by member.
 func TestASpanArrivesAsItWas(t *testing.T) {
 	w := open(t, func(o *otlp.Options) { o.Headers = []string{"x-key=a%20b", " Other = c=d "} })
 	e := ended("chat m")
@@ -170,8 +170,8 @@ func TestSpansAreSentInBatches(t *testing.T) {
 	assert.Len(t, w.batches, 3, "nothing is sent twice, or empty")
 }
 
-// A receiver that is not there costs nobody anything: spans wait up to a bound, the newest are dropped and counted, and
-// it is asked again after a while, longer each time.
+// A missing receiver delays nothing. Spans wait up to a bound; the newest are dropped and counted. The exporter tries
+// again after a pause, which is longer each time.
 func TestAReceiverThatRefusesIsLeftAlone(t *testing.T) {
 	w := open(t, nil)
 	asked := 0
@@ -242,8 +242,8 @@ func TestAnAnswerSaysWhatBecomesOfABatch(t *testing.T) {
 	}
 }
 
-// Whoever ends a span does not wait for a receiver that hangs; whoever flushes waits until its own deadline, and a stop
-// ends what runs.
+// The end of a span does not wait for a receiver that hangs. A flush waits until its own deadline, and a stop ends the
+// request in progress.
 func TestAReceiverThatHangsHoldsNobody(t *testing.T) {
 	hanging, release := make(chan struct{}, 10), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

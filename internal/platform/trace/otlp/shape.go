@@ -46,7 +46,7 @@ const (
 	maxName    = 256 // bytes of a span's name; the SDK limits attributes only
 )
 
-// requestOf has what a span may say: no event, no text of a status and no state of a trace.
+// requestOf has only the allowed parts of spans: no events, no text of a status and no state of a trace.
 func requestOf(from []attribute.KeyValue, ended []sdktrace.ReadOnlySpan) object {
 	spans := make([]span, 0, len(ended))
 	for _, e := range ended {
