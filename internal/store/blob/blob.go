@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// ErrMissing is returned if there is no value under the key.
+// ErrMissing is returned if no value is stored under the key.
 var ErrMissing = errors.New("blob: nothing is stored under this key")
 
 // ErrTooLarge is returned if a reader gave more bytes than the limit; nothing is stored.
@@ -25,8 +25,8 @@ var ErrFull = errors.New("blob: the disk is full")
 // Store is the port. Implementations are safe for concurrent use. Besides the errors named below, each method may
 // return an error of the underlying store.
 type Store interface {
-	// Put stores what r gives, at most limit bytes, and returns the number of bytes. The error is [ErrTooLarge],
-	// [ErrFull], or that of r; nothing is stored then.
+	// Put stores the bytes of r, at most limit, and returns their number. The error is [ErrTooLarge], [ErrFull], or
+	// that of r; nothing is stored then.
 	Put(ctx context.Context, key string, r io.Reader, limit int64) (int64, error)
 	// Get opens a value; the caller closes it. The error is [ErrMissing] if there is none.
 	Get(ctx context.Context, key string) (io.ReadCloser, error)
@@ -51,7 +51,7 @@ type Direct interface {
 	Size(ctx context.Context, key string) (int64, error)
 }
 
-// openLife is how long the address of [Open] is good: the client follows it at once.
+// openLife is how long the address of [Open] is valid: the client follows it immediately.
 const openLife = 5 * time.Minute
 
 // Content is a value as a client gets it: the address at which it reads the bytes itself, or the bytes.
@@ -60,9 +60,9 @@ type Content struct {
 	Bytes io.ReadCloser // nil when there is an address; else to be closed by the caller
 }
 
-// Open opens a value for a client who may read it: by an address where the store is [Direct], whose answer has this
-// disposition (empty: none) and content type. The error is [ErrMissing], of a value without an address, or one of the
-// store.
+// Open opens a value for a client who may read it. If the store is [Direct], the result is an address, whose response
+// has this disposition (empty: none) and content type. The error is [ErrMissing], of a value without an address, or one
+// of the store.
 func Open(ctx context.Context, s Store, key, disposition, contentType string) (Content, error) {
 	if direct, is := s.(Direct); is {
 		url, err := direct.PresignGet(ctx, key, disposition, contentType, openLife)

@@ -1,9 +1,9 @@
-// Package queue is the port to the queues of nudges (wake-up messages). Delivery is at least once, unordered, and may
-// be late by hours.
+// Package queue is the port to the queues of wakeups (messages that wake a worker). Delivery is at least once,
+// unordered, and may be late by hours.
 //
-// The caller guarantees that each delivery is answered by Ack or Retry, once. The adapter guarantees that a message
-// that Send accepted is delivered until it is acknowledged, as long as the queue exists, and that groups do not
-// starve each other. A message that is sent while an equal one waits may be delivered together with it.
+// The caller guarantees that each delivery is answered by Ack or Retry, once. The adapter guarantees two things. A
+// message that Send accepted is delivered until it is acknowledged, as long as the queue exists. Groups do not starve
+// each other. A message that is sent while an equal one waits may be delivered together with it.
 package queue
 
 import (
@@ -13,7 +13,7 @@ import (
 	"agentplatform/events"
 )
 
-// Message is a nudge with whom it is for, so that those take turns.
+// Message is a wakeup with its organization and user, so that these take turns.
 type Message struct {
 	Nudge events.Nudge
 	Group string // the organization
@@ -38,8 +38,8 @@ type Queue interface {
 
 // Batcher is a [Queue] that sends many messages with fewer calls. [SendAll] uses it.
 type Batcher interface {
-	// SendAll adds messages. The result has one place for each of them, nil if it was accepted; an error is that of
-	// Send: the message may or may not have been accepted.
+	// SendAll adds messages. The result has one error for each of them, nil if the message was accepted. An error is
+	// that of Send: the message may or may not have been accepted.
 	SendAll(ctx context.Context, ms []Message) []error
 }
 

@@ -1,10 +1,10 @@
-// Package ratelimit limits what a key may do: requests a minute, by a generic cell rate algorithm (GCRA), and streams
-// at once.
+// Package ratelimit limits the use of a key: requests a minute, by a generic cell rate algorithm (GCRA), and streams
+// that are open at the same time.
 //
-// A [Limiter] alone is exact within its process. With a [Shared] the processes of a deployment tell each other, in a
-// table, what they have let through; how far all together may then go over a limit stands there.
+// A [Limiter] alone is exact within its process. With a [Shared], the processes of a deployment exchange the requests
+// that they have let through, in a table. How far all of them together may exceed a limit is described there.
 //
-// The package must not know who a key belongs to, nor what a request asks for. It imports the ports table and host, and
+// The package must not know the owner of a key, nor the content of a request. It imports the ports table and host, and
 // an LRU cache.
 package ratelimit
 
@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Limit is the limit of a key: a rate in requests per minute, and how many requests may come at once.
+// Limit is the limit of a key: a rate in requests per minute, and how many requests may come together.
 type Limit struct {
 	PerMinute int
 	Burst     int
@@ -38,23 +38,23 @@ const maxKeys = 100_000
 
 // Limiter counts the requests of all keys. The zero value is ready; it is safe for concurrent use.
 type Limiter struct {
-	Shared *Shared // where processes tell each other what keys have used; nil: this one counts alone
+	Shared *Shared // where processes exchange the use of keys; nil: this one counts alone
 
 	mu    sync.Mutex
 	of    *lru.LRU[string, *account]
-	until time.Duration // when the others may be told again, after the table has failed
+	until time.Duration // when requests may be reported again, after the table has failed
 }
 
-// account is what a process knows of a key.
+// account is the state of a key in this process.
 type account struct {
 	paid    time.Duration // the theoretical arrival time of the next request, by the process's monotonic clock
 	met     bool          // the others were asked about the key
 	untold  int           // requests that were let through and that the others do not know of
 	since   time.Duration // when the first of them came
-	telling int           // requests that the others are being told of
+	telling int           // requests whose report is under way
 }
 
-// quiet is how long a process tells nothing after the table has failed, so that requests do not wait for it.
+// quiet is how long a process reports nothing after the table has failed, so that requests do not wait for it.
 const quiet = 5 * time.Second
 
 // pace is a limit as the algorithm has it: the time that a request pays for, and how far ahead of now may be paid.
@@ -76,8 +76,8 @@ func (p pace) state(ahead time.Duration, allowed bool) State {
 	return s
 }
 
-// Take counts a request of a key. at is the reading of a monotonic clock. Values of limit below 1 count as 1. Where the
-// others cannot be told, what this process knows decides, and they are told with a later one.
+// Take counts a request of a key. at is the reading of a monotonic clock. Values of limit below 1 count as 1. If the
+// others cannot be reached, this process decides alone, and reports the request with a later one.
 func (l *Limiter) Take(ctx context.Context, key string, limit Limit, at time.Duration) State {
 	p := limit.pace()
 	a, s, tell, since := l.count(key, p, at)
@@ -120,9 +120,9 @@ func (l *Limiter) Take(ctx context.Context, key string, limit Limit, at time.Dur
 	return p.state(ahead, answer.allowed)
 }
 
-// count counts a request by what this process knows; tell is how many requests the others should be told of now, the
-// first of which came at since: all of a key that this process meets for the first time, and later more than a tenth
-// of what is left.
+// count counts a request by the state of this process. tell is how many requests to report to the others now; the first
+// of them came at since. A key that is new to this process is reported immediately. Later, requests are reported when
+// they are more than a tenth of the rest.
 func (l *Limiter) count(key string, p pace, at time.Duration) (a *account, s State, tell int, since time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

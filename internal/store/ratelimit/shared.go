@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Shared is what the processes of a deployment tell each other of keys, in a table of rows that expire.
+// Shared is the shared state of keys: the processes of a deployment keep it in a table of rows that expire.
 //
 // It is approximate, so that a request seldom waits for it. A process reads the row when it meets a key, and writes it
 // after it has let through more than a tenth of the rest. So N processes may let through the burst, and a tenth of it
@@ -33,24 +33,25 @@ type paidRow struct {
 	Until time.Time `json:"until"` // what the key has paid for, as by pace
 }
 
-// lot is how many requests a process tells the others of, and how long ago the first of them came. The last is the
-// one in hand, and may yet be refused.
+// lot is a number of requests that a process reports, and how long ago the first of them came. The last is the current
+// one, and may yet be refused.
 type lot struct {
 	n   int
 	ago time.Duration
 }
 
-// paid is what the others say to a lot: for how long from now on the key has paid (below 0: the time until which it has
-// is past), and whether the request in hand is allowed. Told is false where others changed the row all the time, and
-// know nothing of the lot.
+// paid is the result of reporting a lot. ahead is for how long from now on the key has paid; below 0, that time is
+// past. allowed reports whether the current request may pass. told is false if others changed the row at every attempt:
+// then the lot is not in the row.
 type paid struct {
 	ahead         time.Duration
 	allowed, told bool
 }
 
-// pay adds a lot to what a key has paid for, from when its first request came: a lot that took long to gather has used
-// the time that passed meanwhile. A client that leaves ends neither this nor [Shared.Enter]: it would not be counted,
-// or keep its place. Errors are those of the table; of one of kind Unknown the lot may have been added.
+// pay adds a lot to the time that a key has paid for, from the time of its first request. So a lot that took long to
+// gather has used the time that passed. A client that leaves ends neither this nor [Shared.Enter]: otherwise it would
+// not be counted, or would keep its slot. Errors are those of the table; after one of kind Unknown the lot may have
+// been added.
 func (s *Shared) pay(ctx context.Context, key string, p pace, l lot) (answer paid, err error) {
 	ctx, cancel := s.Host.WithTimeout(context.WithoutCancel(ctx), tellTime)
 	defer cancel()
@@ -138,8 +139,8 @@ func openPart(key string) string { return "open/" + key }
 
 func placeSort(n int) string { return fmt.Sprintf("%06d", n) }
 
-// put writes the row of a place. It is not deleted but put to its end: so a key has no more rows than places, however
-// late the table removes what has expired, and who reads streams needs no right to delete.
+// put writes the row of a slot. A row is not deleted; its end is set. So a key has no more rows than slots, however
+// late the table removes expired rows. And a process that serves streams needs no right to delete.
 func (s *Shared) put(ctx context.Context, key string, place int, until time.Time, cond table.Condition) error {
 	return s.Table.Commit(ctx, s.Host.NewID(), table.Put(table.Item{
 		Key:   table.Key{Part: openPart(key), Sort: placeSort(place)},
@@ -147,7 +148,7 @@ func (s *Shared) put(ctx context.Context, key string, place int, until time.Time
 	}, cond))
 }
 
-// changed says whether a commit was refused as another one came first.
+// changed reports whether a commit was refused because another one came first.
 func changed(err error) bool {
 	_, refused := errors.AsType[*table.Refused](err)
 	return refused || table.IsKind(err, table.Contended)

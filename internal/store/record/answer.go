@@ -36,7 +36,8 @@ func (a *Answer) Add(step Step) {
 	a.kept.WriteString(text)
 }
 
-// Next is what a text of the next step adds to [Answer.Kept]: a break, if there is text before it, and itself.
+// Next returns what a text of the next step adds to [Answer.Kept]: a break, if there is text before it, and the text
+// itself.
 func (a *Answer) Next(text string) (gap, own string) {
 	if a.kept.Len() == 0 {
 		return "", text
@@ -66,8 +67,8 @@ func TextOf(steps []Step, status lifecycle.Status) string {
 	return answer.Kept()
 }
 
-// Behind is what the text of a run has behind that of its first steps, without the break between them. In texts of
-// earlier versions no breaks join the steps.
+// Behind is the text of a run after that of its first steps, without the break between them. In texts of earlier
+// versions no breaks join the steps.
 func Behind(text string, steps []Step) string {
 	first := TextOf(steps, lifecycle.Running)
 	if rest, found := strings.CutPrefix(text, first); found {

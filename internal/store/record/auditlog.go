@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// AuditEntry says who changed or decided what. It is written in the commit of the change itself.
+// AuditEntry records the author of a change or decision. It is written in the commit of the change itself.
 type AuditEntry struct {
 	ID           string          `json:"entry_id"`
 	Organization string          `json:"organization_id"`
@@ -23,7 +23,7 @@ type AuditEntry struct {
 	Kind         string          `json:"kind"`                 // of the changed thing: agent, user, run, …
 	Subject      string          `json:"subject"`
 	Changed      []string        `json:"changed,omitzero"`    // the members that an edit changed
-	DecidedBy    string          `json:"decided_by,omitzero"` // as the client says
+	DecidedBy    string          `json:"decided_by,omitzero"` // as the client names it
 	RequestedBy  string          `json:"asked_by,omitzero"`   // the user of the run that was decided
 	Decisions    []AuditDecision `json:"decisions,omitzero"`
 }
@@ -31,7 +31,7 @@ type AuditEntry struct {
 // Placed implements [Resourceful].
 func (e AuditEntry) Placed() (string, string, string) { return "audit", e.ID, e.Organization }
 
-// AuditDecision is what was decided about one interrupt.
+// AuditDecision is the decision about one interrupt.
 type AuditDecision struct {
 	InterruptID string `json:"interrupt_id"`
 	Decision    string `json:"decision" enum:"approve,reject,edit,answer"`
@@ -61,7 +61,7 @@ func AuthorOf(ctx context.Context) (a Author, authored bool) {
 	return a, authored
 }
 
-// inner are members of stored resources that follow from what an edit changes: clients know none of them by this name.
+// inner are members of stored resources that follow from an edit's changes. Clients know none of them by this name.
 var inner = map[string]bool{
 	"updated_at": true,
 	// of knowledge bases and documents
@@ -145,8 +145,8 @@ func (tx *Tx) AuditDecisions(ctx context.Context, r Run, d Decisions) {
 	})
 }
 
-// AuditDeed adds the audit log's entry of an operation on something that is no audited resource, such as a run that is
-// cancelled, if it has an author.
+// AuditDeed adds the audit log's entry of an operation that changes no audited resource, such as the cancellation of a
+// run. Without an author it adds nothing.
 func (tx *Tx) AuditDeed(ctx context.Context, owner, kind, subject string) {
 	tx.entry(ctx, kind, subject, func(entry *AuditEntry) { entry.Organization = owner })
 }

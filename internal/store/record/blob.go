@@ -30,7 +30,7 @@ type Stored struct {
 	job JobEntity
 }
 
-// announce stores the job that deletes what is about to be stored under a key.
+// announce stores a job that deletes the blob under a key. It comes before the blob itself.
 func (s *Store) announce(ctx context.Context, v Resourceful, key string) (Stored, error) {
 	tx := s.Begin(s.host.NewID())
 	job := tx.PutJob(Fresh(blobJob(v, key, s.host.Now().Add(blobLife))))
@@ -42,8 +42,8 @@ func (s *Store) newBlobKey(v Resourceful, what string) string {
 	return blobPlace(kind, id) + what + "/" + s.host.NewID()
 }
 
-// StoreBlob stores what r gives, at most limit bytes, as a blob of a resource. The errors are those of [Tx.Commit], of
-// r and of the blob store: blob.ErrTooLarge, a problem of kind Full.
+// StoreBlob stores the bytes of r, at most limit, as a blob of a resource. The errors are those of [Tx.Commit], of r
+// and of the blob store: blob.ErrTooLarge, a problem of kind Full.
 func (s *Store) StoreBlob(ctx context.Context, v Resourceful, what string, r io.Reader, limit int64) (Stored, error) {
 	b, err := s.announce(ctx, v, s.newBlobKey(v, what))
 	if err == nil {
@@ -70,8 +70,8 @@ func (s *Store) Piece(ctx context.Context, place string, n int) ([]byte, error) 
 
 func pieceKey(place string, n int) string { return place + padded(6, int64(n)) }
 
-// NameBlob says that what this unit of work writes names a blob, which is kept then. A commit after the job that
-// deletes the blob is refused with [ErrConflict].
+// NameBlob keeps a blob, because an item of this unit of work names it. A commit after the job that deletes the blob is
+// refused with [ErrConflict].
 func (tx *Tx) NameBlob(b Stored) { tx.DeleteJob(b.job) }
 
 // Discard deletes a blob that no unit of work has named, and its job. Where it fails, the job deletes the blob later.
@@ -85,8 +85,9 @@ func (s *Store) Discard(ctx context.Context, b Stored) error {
 	return tx.Commit(ctx)
 }
 
-// PutBlob stores a blob of a resource at once and returns its key, for the resource that this unit of work writes. A
-// job deletes a blob that no commit came to name; a commit after that job is refused with [ErrConflict].
+// PutBlob stores a blob of a resource immediately, before the commit. It returns the blob's key, for the resource that
+// this unit of work writes. A job deletes a blob that no commit names; a commit after that job is refused with
+// [ErrConflict].
 func (tx *Tx) PutBlob(ctx context.Context, v Resourceful, what string, b []byte) (key string) {
 	if tx.err != nil {
 		return ""
@@ -145,7 +146,7 @@ func EraseBlobs[T Resourceful](ctx context.Context, s *Store, owner, id string) 
 	return s.dropBlobs(ctx, owner, blobPlace(kindOf[T](), id))
 }
 
-// EraseResource deletes a resource with its blobs, whatever its version. The errors are those of the blob store and of
+// EraseResource deletes any version of a resource, with its blobs. The errors are those of the blob store and of
 // [Tx.Commit].
 func EraseResource[T Resourceful](ctx context.Context, s *Store, v T, writeID string) error {
 	_, id, owner := v.Placed()

@@ -42,7 +42,7 @@ func (s *Store) bodyJob(ctx context.Context, organization, run string, due time.
 	return e, nil
 }
 
-// HasBody says whether a run or parked message exists that may have a body in the blob store.
+// HasBody reports whether a run or parked message exists that may have a body in the blob store.
 func (s *Store) HasBody(ctx context.Context, run string) (bool, error) {
 	items, err := s.read(ctx, RunKey(run), inputKey(run))
 	if err != nil || items[0] == nil {
@@ -58,9 +58,9 @@ func (s *Store) DropBodies(ctx context.Context, owner, run string) error {
 		s.dropBlobs(ctx, owner, documentBlobs("hook/"+run)))
 }
 
-// A process that stalled between writing a body and the commit that names it may write after everything was deleted. So
-// the blobs are deleted once more after LateWrites, by a job whose cursor BodiesRemoved says that nothing else is left
-// to do.
+// A process may stall between writing a body and the commit that names it. It may then write after everything was
+// deleted. So a job deletes the blobs once more after LateWrites. Its cursor is BodiesRemoved, which means that only
+// this work is left.
 const (
 	LateWrites    = time.Hour
 	BodiesRemoved = "removed"

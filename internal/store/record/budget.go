@@ -48,7 +48,7 @@ func (l Limit) Ends(now time.Time) time.Time {
 	return ends
 }
 
-// Used is the larger share of what may be used of a budget: 1 is all.
+// Used is the used share of a budget, of runs or of tokens, the larger one: 1 is all.
 func (l Limit) Used(s Spent) float64 {
 	share := 0.0
 	if l.MaxRuns != nil {
@@ -60,7 +60,7 @@ func (l Limit) Used(s Spent) float64 {
 	return share
 }
 
-// Exhausted says what of a budget is used up, as text for a human; empty for nothing.
+// Exhausted names the used-up part of a budget, as text for a human; empty for none.
 func (l Limit) Exhausted(s Spent) string {
 	if l.MaxRuns != nil && s.Runs >= *l.MaxRuns {
 		return fmt.Sprintf("%d of %d runs", s.Runs, *l.MaxRuns)
@@ -68,7 +68,7 @@ func (l Limit) Exhausted(s Spent) string {
 	return l.TokensExhausted(s)
 }
 
-// TokensExhausted is Exhausted for what is no run.
+// TokensExhausted is Exhausted for tokens alone: for work that is not a run.
 func (l Limit) TokensExhausted(s Spent) string {
 	if l.MaxTokens != nil && s.Tokens >= *l.MaxTokens {
 		return fmt.Sprintf("%d of %d tokens", s.Tokens, *l.MaxTokens)
@@ -76,7 +76,7 @@ func (l Limit) TokensExhausted(s Spent) string {
 	return ""
 }
 
-// Spent is what was used of a budget in a period: accepted runs, and the tokens of runs and of embeddings.
+// Spent is the use of a budget in a period: accepted runs, and the tokens of runs and of embeddings.
 type Spent struct {
 	Runs   int64
 	Tokens int64
@@ -85,11 +85,11 @@ type Spent struct {
 	open int64 // runs with an item of their own
 }
 
-// tally is an item that counts. Runs are counted in one item, so that not one too many is accepted. The tokens of a
-// running run are in an item of its own, which only its worker writes: no two steps conflict. When the run stops
-// running, they move to one of several items, so that runs that stop at the same time seldom conflict.
+// tally is an item that counts. Runs are counted in one item, so the limit is exact. The tokens of a running run are in
+// an item of its own, which only its worker writes: no two steps conflict. When the run stops running, they move to one
+// of several items. So runs that stop at the same time seldom conflict.
 //
-// An earlier version of this program reads the first nine items of a name, which must be those that it knows.
+// An earlier version of this program reads the first nine items of a name. These must be those that it knows.
 type tally struct {
 	N int64 `json:"n"`
 }
@@ -104,8 +104,8 @@ const (
 
 func tallyKey(name, sort string) table.Key { return table.Key{Part: "spent/" + name, Sort: sort} }
 
-// Spent reads what was used under a name; zero for an unused name. It reads the items of running runs first: the tokens
-// of one that stops meanwhile may count twice, but are not missed.
+// Spent reads the use that is counted under a name; zero for an unused name. It reads the items of running runs first.
+// So the tokens of a run that stops meanwhile may count twice, but are not missed.
 func (s *Store) Spent(ctx context.Context, name string) (sum Spent, err error) {
 	all := table.Range{Part: tallyKey(name, "").Part, Reverse: true, Limit: tallyPage}
 	for item, err := range s.items(ctx, all) {
@@ -131,7 +131,7 @@ func (s *Store) Spent(ctx context.Context, name string) (sum Spent, err error) {
 // spentAtOnce is how many of several names are read at the same time.
 const spentAtOnce = 16
 
-// SpentOf reads what was used under each of several names, some at the same time.
+// SpentOf reads the use under each of several names, some at the same time.
 func (s *Store) SpentOf(ctx context.Context, names ...string) ([]Spent, error) {
 	sums, errs := make([]Spent, len(names)), make([]error, len(names))
 	readers := make([]func(), min(spentAtOnce, len(names)))
@@ -185,7 +185,7 @@ func (s *Store) Overspent(budgets []lifecycle.Budget) func(ctx context.Context, 
 	}
 }
 
-// CountRun counts one more run, given what was read.
+// CountRun counts one more run. before is the result of the read.
 func (tx *Tx) CountRun(organization, name string, before Spent) {
 	e := Fresh(tally{N: before.Runs + 1})
 	e.version = before.runs

@@ -9,10 +9,9 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Listings by user have the runs, chats and deliveries of a user, the owner of the chats; any user may have sent them.
-// Chats and deliveries are listed in an index. The indexes of a run's head are taken, so a run has a row of its own: it
-// is written with the head and deleted with the head. Earlier versions wrote none of these: the job [ListByUser] adds
-// them.
+// Listings by user have the runs, chats and deliveries of a user, who owns the chats. The sender may be any user. Chats
+// and deliveries are listed in an index. The indexes of a run's head are in use, so a run has a row of its own. That
+// row is written and deleted with the head. Earlier versions wrote none of these: the job [ListByUser] adds them.
 
 func runsOfUser(organization, user string) string  { return "runs-of/" + organization + "/" + user }
 func chatsOfUser(organization, user string) string { return "chats-of/" + organization + "/" + user }
@@ -84,7 +83,8 @@ func (s *Store) ListHolds(ctx context.Context, e RunEntity) error {
 	return nil
 }
 
-// BeginListing adds the job that lists what earlier versions stored of an organization, unless it is there.
+// BeginListing adds the job that lists the runs, chats and deliveries of an organization that earlier versions stored.
+// It adds nothing if the job exists.
 func (tx *Tx) BeginListing(ctx context.Context, organization string) {
 	job := Job{ID: DerivedID("listing", organization), Organization: organization, Kind: ListByUser,
 		Subject: organization, Due: tx.store.host.Now()}
@@ -144,8 +144,8 @@ func (s *Store) ActiveRunsOfUser(ctx context.Context, scope Scope, user string) 
 	return slices.Compact(ids), err
 }
 
-// WaitingRunsOfUser lists the ids of those runs of ActiveRunsOfUser that wait for a human, and may list other active
-// runs that others have sent to the user's chats.
+// WaitingRunsOfUser lists the ids of those runs of ActiveRunsOfUser that wait for a human. It may also list other
+// active runs that others have sent to the user's chats.
 func (s *Store) WaitingRunsOfUser(ctx context.Context, scope Scope, user string) ([]string, error) {
 	waiting := table.Range{Part: UserSlots(scope.organization, user), Prefix: pausedPrefix, Limit: slotPage}
 	ids, err := s.runsIn(ctx, []string{guestsOf(scope.organization, user)}, true)

@@ -22,11 +22,11 @@ func (m Match) Check(version int64) error {
 // changeTries bounds how often an edit is made again because of conflicts.
 const changeTries = 16
 
-// Change edits a resource, again with what is stored then when another write comes first. The edit may add writes to
-// the unit of work, and may return [ErrConflict] itself. It returns the resource as it then is.
+// Change edits a resource. If another write comes first, it edits the newly stored version again. The edit may add
+// writes to the unit of work, and may return [ErrConflict] itself. It returns the resource as it is after the edit.
 //
-// The errors are those of [Resource], [Match.Check], edit and [Tx.Commit], with a problem of kind Unavailable in place
-// of ErrConflict after 16 tries, and the context's error when it ends between two tries.
+// The errors are those of [Resource], [Match.Check], edit and [Tx.Commit]. After 16 attempts, a problem of kind
+// Unavailable replaces ErrConflict. If the context ends between two attempts, the error is the context's.
 func Change[T Resourceful](
 	ctx context.Context, s *Store, scope Scope, id string, match Match, edit func(v *T, tx *Tx) error,
 ) (Entity[T], error) {
@@ -55,8 +55,9 @@ func Create[T Resourceful](ctx context.Context, s *Store, v T, writeID string) (
 	return PutResource(tx, Fresh(v)), tx.Commit(ctx)
 }
 
-// Remove deletes a resource, together with what more adds to the unit of work; more may be nil. It returns the resource
-// as it was read. Its errors are those of [Resource], of more and of [Tx.Commit], with conflicts as for [Change].
+// Remove deletes a resource, together with the writes that more adds to the unit of work; more may be nil. It returns
+// the resource as it was read. Its errors are those of [Resource], of more and of [Tx.Commit], with conflicts as for
+// [Change].
 func Remove[T Resourceful](
 	ctx context.Context, s *Store, scope Scope, id string, more func(e Entity[T], tx *Tx) error,
 ) (Entity[T], error) {

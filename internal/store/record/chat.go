@@ -10,7 +10,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// ChatEntity is a chat with what is needed to write it again.
+// ChatEntity is a chat with the data that a write needs.
 type ChatEntity = Entity[lifecycle.Chat]
 
 func chatKey(organization, id string, own bool) table.Key {
@@ -25,9 +25,9 @@ func chatKeyOf(t lifecycle.RunSpec) table.Key { return chatKey(t.Organization, t
 // ChatKey is the key of a chat.
 func ChatKey(c lifecycle.Chat) table.Key { return chatKey(c.Organization, c.ID, c.OwnID) }
 
-// FindChat finds the chat that a client names: one with an id of the service's, which is unique globally, or with an id
-// of a client's choice, which is unique in its organization. Deleted chats are returned too, because they count the
-// epochs; found is false when there is none.
+// FindChat finds the chat that a client names. An id of the service is unique globally; an id that a client chose is
+// unique in its organization. Deleted chats are returned too, because they count the epochs. found is false when there
+// is none.
 //
 // It returns a problem of kind Forbidden (outside_organization) for a chat of another organization.
 func (s *Store) FindChat(ctx context.Context, scope Scope, id string) (e ChatEntity, found bool, err error) {
@@ -110,15 +110,15 @@ func listed[T any](ctx context.Context, s *Store, scope Scope, part, after strin
 		table.Range{Part: part, After: after, Reverse: true, Limit: limit})
 }
 
-// maxTies is how many rows more than asked for a page of [table.ByChat] may have because they are of the same turn: one
-// for each time that the chat was created again within the seconds that a deletion takes.
+// maxTies is how many rows beyond its limit a page of [table.ByChat] may have, because they are of the same turn. There
+// is one such row for each time that the chat was created again within the seconds of a deletion.
 const maxTies = 32
 
 func listedIn[T any](
 	ctx context.Context, s *Store, scope Scope, index table.Index, of table.Range,
 ) (Page[Entity[T]], error) {
 	limit := of.Limit
-	if of.Limit++; index == table.ByChat { // one more says whether there is a next page
+	if of.Limit++; index == table.ByChat { // one more shows whether there is a next page
 		of.Limit += maxTies
 	}
 	entries, err := s.list(ctx, index, of)

@@ -16,8 +16,8 @@ const MaxItemBytes = table.MaxItemBytes
 // schema is the number of the stored shapes that this version writes.
 const schema = 1
 
-// Entity is a stored value with what is needed to write it again: the version that was read, the write id that wrote
-// it, and JSON members that this version does not know.
+// Entity is a stored value with the data that a write needs: the version that was read, the write id that wrote it, and
+// unknown JSON members.
 type Entity[T any] struct {
 	Value T
 
@@ -33,7 +33,7 @@ func Fresh[T any](v T) Entity[T] { return Entity[T]{Value: v} }
 // Version is the stored version, 0 for a value that is not stored yet.
 func (e Entity[T]) Version() int64 { return e.version }
 
-// WrittenBy says whether the unit of work with this write id wrote the stored version.
+// WrittenBy reports whether the unit of work with this write id wrote the stored version.
 func (e Entity[T]) WrittenBy(writeID string) bool { return e.writeID == writeID }
 
 // written is the entity after a unit of work has stored it.
@@ -65,10 +65,10 @@ func decode[T any](item *table.Item) (Entity[T], error) {
 	return entity, nil
 }
 
-// ErrUnstorable says that a value can never be stored: it contains JSON that has more than one meaning.
+// ErrUnstorable is the error of a value that can never be stored: it contains JSON that has more than one meaning.
 var ErrUnstorable = errors.New("record: the value cannot be stored")
 
-// Unstorable says whether a unit of work failed because what it writes can never be stored: [ErrUnstorable], or an item
+// Unstorable reports whether a unit of work failed because its writes can never be stored: [ErrUnstorable], or an item
 // that is too large.
 func Unstorable(err error) bool {
 	return table.IsKind(err, table.TooLarge) || errors.Is(err, ErrUnstorable)
@@ -97,8 +97,8 @@ func write[T any](cond table.Condition, e Entity[T], item table.Item) (table.Op,
 	return table.Put(item, cond), nil
 }
 
-// asStored is a JSON value that is part of an entity as it is read after it was written: without white space, its texts
-// with the escapes that they need. The error is [ErrUnstorable].
+// asStored is a JSON value in the form that a read after its write returns: without white space, with only the
+// necessary escapes. The error is [ErrUnstorable].
 func asStored(value []byte) ([]byte, error) {
 	stored, err := json.Marshal(jsontext.Value(value))
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Counts are numbers that are kept under one name, like how many documents of a knowledge base have which status. They
-// change in the commits of what they count, so they are exact. Each name has several items, chosen by the id of what is
-// counted, so that changes at the same time seldom conflict.
+// Counts are numbers under one name, like the documents of a knowledge base by status. They change in the commits of
+// the counted things, so they are exact. Each name has several items. The id of the counted thing selects the item, so
+// that changes at the same time seldom conflict.
 
 type counts struct {
 	N map[string]int64 `json:"n"`
@@ -45,7 +45,7 @@ func (tx *Tx) Count(ctx context.Context, owner, name, id string, add map[string]
 	put(tx, e, table.Item{Key: key, Owner: owner})
 }
 
-// Counts reads the counts of a name. What was never counted, or is none any more, has no member.
+// Counts reads the counts of a name. A count that is zero has no member.
 func (s *Store) Counts(ctx context.Context, name string) (map[string]int64, error) {
 	items, err := s.query(ctx, table.Range{Part: countKey(name, 0).Part, Limit: countShards})
 	if err != nil {

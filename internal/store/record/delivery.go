@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Delivery is a webhook delivery: one for each status that a run entered and its client wants to be told. Its body is
+// Delivery is a webhook delivery: one for each status that a run entered and its client subscribed to. Its body is
 // final.
 type Delivery struct {
 	DeliveryID   string `json:"delivery_id"`
@@ -23,10 +23,10 @@ type Delivery struct {
 	Sequence     int    `json:"sequence"`
 	Event        string `json:"event"`
 	Status       string `json:"status_of_run"`
-	// CallbackURL is empty where the run has a [Push]: the delivery goes where that says when it is sent. So a sender
-	// that knows no pushes sends nothing, and one that does comes later.
+	// CallbackURL is empty if the run has a [Push]: the push then has the address when the delivery is sent. So a
+	// sender that knows no pushes sends nothing, and one that does comes later.
 	CallbackURL string `json:"callback_url"`
-	PushedTo    string `json:"pushed_to,omitzero"` // where the push said, when it was last looked at
+	PushedTo    string `json:"pushed_to,omitzero"` // the push's address, when it was last read
 
 	Body     string `json:"body,omitzero"` // as text, so that no store changes its bytes; empty: in the blob store
 	BodyBlob string `json:"body_blob,omitzero"`
@@ -70,7 +70,7 @@ type DeliveryAttempt struct {
 	ResponseExcerpt string    `json:"response_excerpt,omitzero"`
 }
 
-// DeliveryEntity is a delivery with what is needed to write it again.
+// DeliveryEntity is a delivery with the data that a write needs.
 type DeliveryEntity = Entity[Delivery]
 
 // DeliveryKey is the key of a delivery.
@@ -81,7 +81,7 @@ func DeliveryKey(run string, sequence int) table.Key {
 // spread is the distance between the ids of a run's deliveries.
 const spread = 0x9e3779b97f4b
 
-// DeliveryID is the id of a run's delivery: derived, so that it is the same however often the commit is repeated.
+// DeliveryID is the id of a run's delivery. It is derived, so it is the same however often the commit is repeated.
 func DeliveryID(run string, sequence int) string { return shifted(run, uint64(sequence)*spread) }
 
 // shifted adds to the random part of an identifier.
@@ -93,7 +93,7 @@ func shifted(id string, by uint64) string {
 // NudgeID is the id of a wake-up message about the delivery: <run id>/<sequence>.
 func (h Delivery) NudgeID() string { return h.RunID + "/" + strconv.Itoa(h.Sequence) }
 
-// Claimed says whether a sender has claimed the delivery. Where only one process runs, processID is its id, and
+// Claimed reports whether a sender has claimed the delivery. Where only one process runs, processID is its id, and
 // claims of others are void; else processID is empty.
 func (h Delivery) Claimed(now time.Time, processID string) bool {
 	return h.Claim != "" && h.ClaimUntil.After(now) && (processID == "" || h.ProcessID == processID)
@@ -185,8 +185,9 @@ func (s *Store) Delivery(ctx context.Context, scope Scope, id string) (DeliveryE
 	return load[Delivery](ctx, s, scope, "delivery "+id, entries[0].Key)
 }
 
-// notListed says whether a delivery that the scope does not list belongs to another organization (Forbidden) or does
-// not exist (NotFound). Its key follows from its id and its sequence number; the first numbers are tried.
+// notListed returns the error for a delivery that the scope does not list. It belongs to another organization
+// (Forbidden) or does not exist (NotFound). Its key follows from its id and its sequence number; the first numbers are
+// tried.
 func (s *Store) notListed(ctx context.Context, scope Scope, id string) error {
 	keys := make([]table.Key, 0, table.MaxGetKeys)
 	for sequence := range table.MaxGetKeys {

@@ -8,7 +8,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// deployment says when the deployment began.
+// deployment has the time when the deployment began.
 type deployment struct {
 	CreatedAt time.Time `json:"created_at"`
 }
@@ -19,9 +19,9 @@ func deploymentKey() table.Key { return table.Key{Part: "deployment", Sort: "beg
 // began. The item is deleted: such a version, when it runs again, makes a new one.
 func oldSecretKey() table.Key { return table.Key{Part: "deployment", Sort: "secret"} }
 
-// EnsureDeployment stores, the first time, when the deployment began, and deletes the secret that once signed run
-// tokens. The errors are those of a read and of [Tx.Commit]; where the begin is stored already, a failed write is no
-// error. A process that may not write only reads: that nothing is stored yet is no error for it, as others store it.
+// EnsureDeployment stores, the first time, when the deployment began. It also deletes the secret that once signed run
+// tokens. The errors are those of a read and of [Tx.Commit]. If the time is stored already, a failed write is not an
+// error. A process that may not write only reads; it returns no error if nothing is stored yet, as others store it.
 func (s *Store) EnsureDeployment(ctx context.Context) error {
 	for range 3 {
 		items, err := s.read(ctx, deploymentKey(), oldSecretKey())

@@ -40,9 +40,9 @@ func (s *Store) put(ctx context.Context, owner, key string, r io.Reader, limit i
 	return n, err
 }
 
-// grows marks the last operation as growth by clients or models: a run, a document or token of one, a resource, an
-// entry of the audit log. Growth needs room on the disk. Other units of work need none, so that runs end and deletions
-// begin on a full disk.
+// grows marks the last operation as growth by clients or models. Growth is a run, a document or token of one, a
+// resource, or an entry of the audit log. Growth needs room on the disk. Other units of work need none, so that runs
+// end and deletions begin on a full disk.
 func (tx *Tx) grows() {
 	if tx.err == nil {
 		item := tx.ops[len(tx.ops)-1].Item

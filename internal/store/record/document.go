@@ -13,8 +13,8 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// A document is a JSON value beside a run's head: its input, its output, a step, a pause. Up to inlineLimit bytes it is
-// in its item; a larger one is put into the blob store before the commit, and the item has the blob's key.
+// A document is a JSON value next to a run's head: its input, its output, a step, a pause. Up to inlineLimit bytes it
+// is in its item. A larger one is put into the blob store before the commit, and the item has the blob's key.
 type document struct {
 	Doc  json.RawMessage `json:"doc,omitzero"`
 	Blob string          `json:"blob,omitzero"`
@@ -82,7 +82,8 @@ func (s *Store) document(ctx context.Context, key table.Key, into any) (found bo
 	return true, s.open(ctx, items[0], into)
 }
 
-// openAll reads those documents that exist under some keys, each into what into returns for its place.
+// openAll reads those documents that exist under some keys. It decodes each into the value that into returns for its
+// index.
 func (s *Store) openAll(ctx context.Context, keys []table.Key, into func(at int) any) error {
 	items, err := s.readAll(ctx, keys)
 	for i, item := range items {
@@ -126,7 +127,7 @@ func (s *Store) getBlob(ctx context.Context, key string) (b []byte, err error) {
 	return nil, err
 }
 
-// Input is what a request brought besides its specification.
+// Input is the content of a request besides its specification.
 type Input struct {
 	Message     string            `json:"message,omitempty"`
 	Files       []FileRef         `json:"files,omitempty"`
@@ -136,7 +137,7 @@ type Input struct {
 	Context     *Context          `json:"context,omitempty"`
 }
 
-// Context is what a client gives a run beside the message. All but the conversation is for this run alone.
+// Context is the client's additions to a run's message. All except the conversation is for this run alone.
 type Context struct {
 	Instructions string          `json:"instructions,omitempty"` // added to the agent's
 	Before       []Said          `json:"before,omitempty"`       // a conversation; later runs of the chat see it, too
@@ -151,7 +152,7 @@ type Context struct {
 	OneCall      bool            `json:"one_call,omitempty"`    // at most one in each reply
 	Unstored     bool            `json:"unstored,omitempty"`    // the chat is deleted when the run has ended
 	Whole        bool            `json:"whole,omitempty"`       // the run fails where its conversation is too long
-	// Echo is what the endpoint that took the message answers with later; nothing else reads it.
+	// Echo is for later responses of the endpoint that took the message; nothing else reads it.
 	Echo json.RawMessage `json:"echo,omitempty"`
 }
 
@@ -173,7 +174,7 @@ type Function struct {
 	Parameters  json.RawMessage `json:"parameters"` // a JSON schema
 }
 
-// Said is a part of a conversation that a client brings: what a user or an assistant said, or the output of a call.
+// Said is a part of a conversation that a client sends: words of a user or an assistant, or the output of a call.
 type Said struct {
 	Role  Role       `json:"role"`
 	Text  string     `json:"text,omitempty"`
@@ -188,7 +189,7 @@ type SaidCall struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// Role is whose words something is.
+// Role is the author of a part of a conversation.
 type Role string
 
 // The roles.
@@ -206,7 +207,8 @@ type FileRef struct {
 	Size        int64  `json:"size"`
 }
 
-// Interrupt is a pending request for human input: what clients see, and the model's tool call that it is about.
+// Interrupt is a pending request for human input: the part that clients see, and the model's tool call that it is
+// about.
 type Interrupt struct {
 	events.Interrupt
 
@@ -236,11 +238,11 @@ type Decisions struct {
 	At   time.Time  `json:"at"`
 
 	Idempotency string `json:"idempotency,omitempty"` // name of the idempotency record of the deciding message
-	// Context is what the client has changed of what it gave the run, for the rest of it. It has no conversation.
+	// Context is the client's change of the run's [Context], for the rest of the run. It has no conversation.
 	Context *Context `json:"context,omitempty"`
 }
 
-// Decision is what a human decided about one interrupt.
+// Decision is a human's decision about one interrupt.
 type Decision struct {
 	InterruptID string          `json:"interrupt_id"`
 	Decision    string          `json:"decision"`
@@ -251,7 +253,7 @@ type Decision struct {
 	Sent string `json:"sent,omitempty"`
 }
 
-// SameDecisions says whether two lists decide the same things in the same way, in whatever order.
+// SameDecisions reports whether two lists decide the same things in the same way, in any order.
 func SameDecisions(a, b []Decision) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(d Decision) bool {
 		return !slices.ContainsFunc(b, func(other Decision) bool {
@@ -294,9 +296,9 @@ type Step struct {
 	Files   []FileRef `json:"files,omitempty"` // parts of the result that were too large for the journal
 	// Arguments are those of the call, after a human's edit.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// Embedded is what a search used of embedding models: the input tokens of its step.
+	// Embedded is a search's use of embedding models: the input tokens of its step.
 	Embedded Embeddings `json:"embedded,omitempty"`
-	// Found is what a search has found. It is instead of an output: who may read it is decided at each read.
+	// Found is the result of a search. It replaces an output: each read decides who may read it.
 	Found []Source `json:"found,omitempty"`
 }
 
@@ -328,8 +330,8 @@ type Source struct {
 	Context       string  `json:"context,omitempty"` // what a reader sees above the text: headings, headers of tables
 	Chunk         Passage `json:"chunk"`
 	Score         float64 `json:"score"` // 0 to 1
-	// Quote is what a citation quotes: from which character of Text, and up to which. In runs of earlier versions it is
-	// zero: the beginning of Text.
+	// Quote is the quoted part of Text: the index of its first character, and the index after its last. In runs of
+	// earlier versions it is zero: the beginning of Text.
 	Quote [2]int `json:"quote,omitzero"`
 }
 
@@ -342,7 +344,7 @@ type Passage struct {
 	End      int `json:"end"`
 }
 
-// StepKind says what a step is.
+// StepKind is the kind of a step.
 type StepKind string
 
 func (k StepKind) ofModel() bool { return k == ModelStep || k == CutStep }
@@ -350,8 +352,8 @@ func (k StepKind) ofModel() bool { return k == ModelStep || k == CutStep }
 // The kinds of step.
 const (
 	ModelStep StepKind = "model"
-	// CutStep is a call of the model that was cut short: it brought no reply. It has what the call used, and the text
-	// that was streamed until the work was stopped. A loop that goes on takes no notice of it.
+	// CutStep is a call of the model that was cut short and has no reply. It has the usage of the call, and the text
+	// that was streamed until the work was stopped. A loop that goes on ignores it.
 	CutStep   StepKind = "model_cut"
 	ToolStep  StepKind = "tool"
 	StartStep StepKind = "tool_started" // written before a call that must not be made twice

@@ -184,7 +184,7 @@ func (e *estate) fileEntity(id string) record.Entity[record.File] {
 
 var errAway = errors.New("away")
 
-// meets counts a call and says whether it succeeds. The one that is to fail fails with all its repetitions.
+// meets counts a call and reports whether it succeeds. The one that is to fail fails with all its repetitions.
 func (e *estate) meets(call string) error {
 	if call == e.failing {
 		return errAway

@@ -17,10 +17,10 @@ import (
 
 // File is a stored file's description; its bytes are in the blob store.
 //
-// Whatever needs a file holds it: a run, or a parked message under the id of its future run, has an item for each file,
-// and the file counts these items. Item and count change in one commit, so each hold counts once however often the
-// commit is repeated, and a file that is being held cannot be deleted meanwhile. A file without holds is due: at once
-// when the last hold was released, a day after its creation when there never was one.
+// A run that needs a file holds it; so does a parked message, under the id of its future run. The holder has an item
+// for each file, and the file counts these items. Item and count change in one commit. So each hold counts once however
+// often the commit is repeated. And a file cannot be deleted while it is being held. A file without holds is due:
+// immediately when the last hold was released, or a day after its creation if there never was one.
 type File struct {
 	ID           string    `json:"file_id"`
 	Organization string    `json:"organization_id"`
@@ -73,9 +73,9 @@ func (f File) Ref() FileRef {
 const UnusedLife = 24 * time.Hour
 
 // NewFile makes the description of a file whose bytes have not come yet, without storing it. It must be stored before
-// the bytes, so that all stored bytes belong to a file. Name and type come from clients and from servers of tools and
-// are sent to others in headers: control characters are removed from a name, which is cut at 255 bytes, and what is no
-// media type becomes application/octet-stream.
+// the bytes, so that all stored bytes belong to a file. Name and type come from clients and from servers of tools, and
+// are sent to others in headers. So control characters are removed from a name, which is cut at 255 bytes. A type that
+// is not a media type becomes application/octet-stream.
 func (s *Store) NewFile(organization, user, name, contentType string) File {
 	now := s.host.Now()
 	return File{
@@ -84,7 +84,7 @@ func (s *Store) NewFile(organization, user, name, contentType string) File {
 	}
 }
 
-// IsMediaType says whether a text is a media type, with or without parameters, that fits into a header.
+// IsMediaType reports whether a text is a media type, with or without parameters, that fits into a header.
 func IsMediaType(s string) bool {
 	kind, _, err := mime.ParseMediaType(s)
 	printable := strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
@@ -126,8 +126,8 @@ func (s *Store) File(ctx context.Context, scope Scope, id string) (Entity[File],
 	return e, err
 }
 
-// ChangeFile edits a file's description. Its errors are those of [Change], a problem of kind NotFound for a file that
-// is being deleted, and one of kind Limited where it has more bytes and there is no room for them.
+// ChangeFile edits a file's description. Its errors are those of [Change]. It returns a problem of kind NotFound for a
+// file that is being deleted, and of kind Limited if there is no room for a file's additional bytes.
 func (s *Store) ChangeFile(ctx context.Context, scope Scope, id string, edit func(f *File) error) (File, error) {
 	e, err := Change(ctx, s, scope, id, 0, func(f *File, tx *Tx) error {
 		if f.Removed {
@@ -143,14 +143,14 @@ func (s *Store) ChangeFile(ctx context.Context, scope Scope, id string, edit fun
 	return e.Value, err
 }
 
-// errFilled says that an earlier try has stored the bytes.
+// errFilled is the error when an earlier attempt has stored the bytes.
 var errFilled = errors.New("record: the file has these bytes")
 
-// FillFile stores the bytes of a file, at most limit. They have their own blob key until the description names it, so
+// FillFile stores the bytes of a file, at most limit. They have their own blob key until the description names it. So
 // of two uploads the second is refused and its bytes are deleted.
 //
-// It returns blob.ErrTooLarge, a problem of kind Full when there is no room for the bytes, or Conflict when it has
-// bytes, the errors of r and of the blob store, or those of [Store.ChangeFile].
+// It returns blob.ErrTooLarge, a problem of kind Full when there is no room for the bytes, or Conflict when the file
+// has bytes. Other errors are those of r, of the blob store, and of [Store.ChangeFile].
 func (s *Store) FillFile(ctx context.Context, scope Scope, id string, r io.Reader, limit int64) (File, error) {
 	key := fileBlobs(id) + s.host.NewID()
 	n, err := s.put(ctx, scope.organization, key, r, limit)
@@ -216,7 +216,7 @@ func (tx *Tx) putHolder(organization, file string, of lifecycle.Whose) {
 }
 
 // HeldFor lists the agents, at most 64, whose runs have held a file in the chats of a user. noted is false for a file
-// that only earlier versions have had runs hold: then the list is empty.
+// that only runs of earlier versions have held: then the list is empty.
 func (s *Store) HeldFor(ctx context.Context, file, user string) (agents []string, noted bool, err error) {
 	of := table.Range{Part: holdersOf(file), Prefix: user + "/", Limit: maxFileAgents}
 	rows, err := s.query(ctx, of)
@@ -229,7 +229,7 @@ func (s *Store) HeldFor(ctx context.Context, file, user string) (agents []string
 	return agents, len(rows) > 0, err
 }
 
-// NoFile is the error that a file to be held does not exist, or no longer.
+// NoFile is the error if a file to be held does not exist, or was deleted.
 type NoFile struct{ ID string }
 
 func (e *NoFile) Error() string { return "file " + e.ID + " does not exist" }
@@ -246,7 +246,7 @@ func (f File) with(agent string) File {
 }
 
 // Hold makes a run, or the parked message that will be one, hold files; of is its [lifecycle.Run.Whose]. Files that it
-// holds already are skipped. The unit of work fails with [NoFile] when one does not exist.
+// holds already are skipped. The unit of work fails with [NoFile] if a file does not exist.
 func (tx *Tx) Hold(ctx context.Context, organization string, of lifecycle.Whose, run string, files []FileRef) {
 	if tx.err != nil {
 		return
@@ -364,15 +364,15 @@ func (s *Store) releaseAll(ctx context.Context, run string) error {
 	return nil
 }
 
-// errWanted says that a file must not be deleted.
+// errWanted is the error for a file that must not be deleted.
 var errWanted = errors.New("record: the file is wanted")
 
 // removalTime is how long a file is left to the process that has begun to delete it.
 const removalTime = 30 * time.Second
 
-// RemoveFile deletes a file, unless wanted says that it is needed, with all bytes that were ever sent for it. It first
-// makes the file unreadable, then deletes the bytes, then the description, so an interrupted deletion can be repeated.
-// A file that does not exist is no error; the errors are those of [Change] and of the blob store.
+// RemoveFile deletes a file with all bytes that were ever sent for it, unless wanted returns true. It first makes the
+// file unreadable, then deletes the bytes, then the description. So an interrupted deletion can be repeated. It returns
+// nil for a file that does not exist; the errors are those of [Change] and of the blob store.
 func (s *Store) RemoveFile(ctx context.Context, id string, wanted func(File) bool) error {
 	return s.removeFile(ctx, id, func(f File, _ *Tx) bool { return wanted(f) })
 }

@@ -9,14 +9,13 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// A file is counted, with its bytes, for its user and for its organization, from the commit that creates its
+// A file is counted, with its bytes, for its user and for its organization. It counts from the commit that creates its
 // description to the one that deletes it. Both change in the same commit, so the counts are exact. An announced file
-// counts with the announced bytes. Files that earlier versions stored are not counted, neither when they come nor when
-// they go.
+// counts with the announced bytes. Files that earlier versions stored are never counted.
 //
-// One item for each user and organization would be hot: a user may be a whole backend. So each has [countShards]
-// items, as other counts have. Far from a limit a commit depends on the one that it changes. Near a limit it depends on
-// all of them, so that commits at the same time cannot pass the limit together.
+// One item for each user and organization would be hot: a user may be a whole backend. So each has [countShards] items,
+// as other counts have. Far from a limit a commit depends on the one that it changes. Near a limit it depends on all of
+// them, so that commits at the same time cannot pass the limit together.
 
 // FileUse is how many files there are, and how many bytes they have together.
 type FileUse struct {
@@ -26,7 +25,7 @@ type FileUse struct {
 
 func (u FileUse) plus(v FileUse) FileUse { return FileUse{u.Count + v.Count, u.Bytes + v.Bytes} }
 
-// FileLimits are what each user and each organization may have; 0: any number.
+// FileLimits are the limits of each user and each organization; 0: any number.
 type FileLimits struct{ User, Organization FileUse }
 
 // LimitFiles returns the store with limits of files.
@@ -39,7 +38,7 @@ func (s *Store) LimitFiles(l FileLimits) *Store {
 // FileLimits are those of [Store.LimitFiles].
 func (s *Store) FileLimits() FileLimits { return s.fileLimits }
 
-// FilesOf is what a user has, or with an empty user all of the organization. The errors are those of a read.
+// FilesOf counts the files of a user, or, if user is empty, of the organization. The errors are those of a read.
 func (s *Store) FilesOf(ctx context.Context, organization, user string) (use FileUse, err error) {
 	name := filesOfUser(organization, user)
 	if user == "" {
@@ -95,7 +94,7 @@ func (s *Store) fileCounts(ctx context.Context, name string) (shards [countShard
 }
 
 // countFile adds to the counts of a counted file's user and organization. The unit of work fails with a problem of kind
-// Limited when what is added is more than they may have.
+// Limited if a count would pass its limit.
 func (tx *Tx) countFile(ctx context.Context, f File, add FileUse) {
 	if !f.Counted || add == (FileUse{}) {
 		return
@@ -105,7 +104,7 @@ func (tx *Tx) countFile(ctx context.Context, f File, add FileUse) {
 	tx.countFileOf(ctx, f, filesOfOrganization(f.Organization), add, "organization", limits.Organization)
 }
 
-// near is how much less than a limit is near it: what is committed meanwhile is less.
+// near is the distance from a limit that is near: concurrent commits add less than that.
 var near = FileUse{Count: 64, Bytes: 4 << 30}
 
 // zeroLife is how long counts of nothing are kept: longer than a commit may take that has read them.
@@ -141,7 +140,7 @@ func (tx *Tx) countFileOf(ctx context.Context, f File, name string, add FileUse,
 	}
 }
 
-// noRoom is the refusal of what is more than a limit. Bytes of a file that are not known yet are one at least.
+// noRoom is the error of an addition beyond a limit. A file of unknown size counts as one byte at least.
 func noRoom(used, add FileUse, scope string, limit FileUse) error {
 	if add.Count > 0 {
 		add.Bytes = max(add.Bytes, 1)

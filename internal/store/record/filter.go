@@ -5,15 +5,15 @@ import (
 	"errors"
 )
 
-// Listing reads the rows of a listing behind a place, as many as a limit says.
+// Listing reads the rows of a listing behind a place, at most limit.
 type Listing[T any] func(ctx context.Context, after string, limit int) (Page[T], error)
 
 // ErrPageFull is returned for a row that has no room on the page of [Filter] any more.
 var ErrPageFull = errors.New("record: the page is full")
 
-// Filter reads a listing behind a place until it has shown as many rows as a limit says. It looks at no more than about
-// most rows, so the page may be short and have a next one. A row that is not shown is left out, and one that is
-// [ErrPageFull] ends the page before it. The other errors are those of read and show.
+// Filter reads a listing behind a place until it has shown limit rows. It reads no more than about most rows, so the
+// page may be short and have a next one. A row that is not shown is left out, and one that is [ErrPageFull] ends the
+// page before it. The other errors are those of read and show.
 func Filter[T, V any](
 	ctx context.Context, after string, limit, most int, read Listing[T], show func(T) (v V, shown bool, err error),
 ) (found Page[V], err error) {

@@ -1,7 +1,7 @@
 package record
 
-// Given is what a client has given a run: with its message, or with the last decision of these pauses that has changed
-// it. A choice of tools is for the part of the run until the next pause.
+// Given is the current [Context] of a run, which the client sent with its message or with the last decision that
+// changed it. A choice of tools is for the part of the run until the next pause.
 func Given(in Input, pauses []Pause) (c Context) {
 	if in.Context != nil {
 		c = *in.Context

@@ -19,7 +19,7 @@ type Idempotency struct {
 	version int64 // of the record; 0 when there is none yet
 }
 
-// IdempotentOutcome says what a request did.
+// IdempotentOutcome is the outcome of a request.
 type IdempotentOutcome string
 
 // The outcomes.
@@ -37,8 +37,8 @@ func IdempotencyName(organization, user, key string) string {
 
 func idempotencyKey(name string) table.Key { return table.Key{Part: "idem/" + name, Sort: headSort} }
 
-// PutIdempotency writes an outcome under a name that has none, or in place of a record that was read before and whose
-// run was deleted since.
+// PutIdempotency writes an outcome under a name that has none. It may also replace a record that was read before and
+// whose run was deleted since.
 func (tx *Tx) PutIdempotency(organization, name string, i, before Idempotency) {
 	e := Fresh(i)
 	e.version = before.version

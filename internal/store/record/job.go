@@ -19,7 +19,7 @@ type Job struct {
 	Due          time.Time `json:"-"`
 }
 
-// JobKind says what a job does.
+// JobKind is the kind of a job's work.
 type JobKind string
 
 // The kinds of job.
@@ -34,7 +34,7 @@ const (
 	RemoveBody         JobKind = "remove_body" // of a message that became no run, or of a deleted run
 	RemoveBase         JobKind = "remove_knowledge_base"
 	RemoveDocument     JobKind = "remove_document"
-	RemoveBuild        JobKind = "remove_build" // what is indexed of a document that was indexed anew
+	RemoveBuild        JobKind = "remove_build" // the earlier index of a document that was indexed again
 	Retention          JobKind = "retention"    // due every day
 	ListByUser         JobKind = "list_by_user" // what earlier versions stored of an organization
 
@@ -47,10 +47,10 @@ const (
 // ForgetAfter is how long a chat that is to be forgotten stays after its run has ended: its client reads the answer.
 const ForgetAfter = time.Minute
 
-// JobDone says, in place of a wait, that a job has ended.
+// JobDone replaces a wait: the job has ended.
 const JobDone time.Duration = -1
 
-// JobEntity is a job with what is needed to write it again.
+// JobEntity is a job with the data that a write needs.
 type JobEntity = Entity[Job]
 
 func (j *Job) take(from *table.Item) { j.Due = from.Due }

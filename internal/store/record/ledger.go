@@ -24,15 +24,14 @@ const (
 // Embeddings are the tokens of embedding models.
 type Embeddings = lifecycle.Embeddings
 
-// Embedded is what one of them used.
+// Embedded is the use of one embedding model.
 type Embedded = lifecycle.Embedded
 
-// Entry is the ledger's record of what was used. An ended run has exactly one; what embedding models used for documents
-// and for searches outside of runs has one for each commit that records it. It outlives what it is about, and never
-// changes.
+// Entry is the ledger's record of a use. An ended run has exactly one entry. Embeddings for documents, and for searches
+// outside of runs, have one entry for each commit that records them. An entry outlives its subject, and never changes.
 type Entry struct {
-	ID              string    `json:"entry_id,omitzero"` // stored for what is no run; a run's is the run's id
-	Kind            string    `json:"kind,omitzero"`     // stored for what is no run
+	ID              string    `json:"entry_id,omitzero"` // stored for entries outside of runs; a run's is the run's id
+	Kind            string    `json:"kind,omitzero"`     // stored for entries outside of runs
 	RunID           string    `json:"run_id"`
 	ChatID          string    `json:"chat_id"`
 	AgentID         string    `json:"agent_id"`
@@ -53,8 +52,8 @@ type Entry struct {
 	Model    string `json:"model,omitzero"` // provider/name; empty where a search asked several, too
 	Attempts int64  `json:"attempts,omitzero"`
 	QueueMS  int64  `json:"queue_ms,omitzero"` // how long the run was queued, in all
-	// Embedded is the part of the input tokens that other models than Model used: the embeddings of a run's searches,
-	// or of a search that asked several.
+	// Embedded is the part of the input tokens that other models than Model used. These are the embeddings of a run's
+	// searches, or of a search that called several models.
 	Embedded Embeddings `json:"embedded,omitzero"`
 
 	Place string `json:"-"` // in the ledger: its sort key
@@ -95,15 +94,15 @@ func (e *Entry) take(from *table.Item) {
 // theirs is when the run was accepted.
 func (e Entry) At() time.Time { return timeOfLedger(e.Place) }
 
-// The ledger of an organization's day has several partitions, so that none takes all writes.
+// The ledger of an organization's day has several partitions. So the writes are spread.
 const ledgerShards = 4
 
 func ledgerPart(organization, day string, shard int) string {
 	return "ledger/" + organization + "/" + day + "/" + strconv.Itoa(shard)
 }
 
-// The sort key of an entry begins with its time, so that those of a span of time are a range; the id follows. What
-// protects a run from a second entry is its head, which is in the same commit on condition of its version.
+// The sort key of an entry begins with its time, so the entries of a span of time are a range; the id follows. The
+// run's head protects a run from a second entry: it is in the same commit, on condition of its version.
 func ledgerKey(organization string, at time.Time, id string) table.Key {
 	shard := int(id[len(id)-1]) % ledgerShards
 	return table.Key{Part: ledgerPart(organization, at.UTC().Format(time.DateOnly), shard), Sort: ledgerTime(at) + id}
@@ -133,7 +132,8 @@ func timeOfLedger(sort string) time.Time {
 }
 
 // PutCharge writes the ledger entry of a run that ends. It belongs into the commit that writes the run's head, on
-// condition of its version: a run ends once, so it has one entry. The key would not tell, as it has the time in it.
+// condition of its version: a run ends once, so it has one entry. The key does not protect from a second entry, as it
+// contains the time.
 func (tx *Tx) PutCharge(r lifecycle.Run) {
 	entry := Entry{
 		RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, UserID: r.User, Status: string(r.Status), Billed: r.Billed(),
@@ -144,9 +144,9 @@ func (tx *Tx) PutCharge(r lifecycle.Run) {
 	put(tx, Fresh(entry), table.Item{Key: ledgerKey(r.Organization, r.FinishedAt, r.ID()), Owner: r.Organization})
 }
 
-// PutEmbedded writes the ledger entry of what embedding models used outside of runs. The entry says its kind, user,
-// input tokens, models, and the API key and the document if there are any. A unit of work has at most one, whose id is
-// the write id.
+// PutEmbedded writes the ledger entry of a use of embedding models outside of runs. The caller sets its kind, user,
+// input tokens and models, and the API key and the document if there are any. A unit of work has at most one such
+// entry, and its id is the write id.
 func (tx *Tx) PutEmbedded(organization string, e Entry) {
 	e.ID, e.Status, e.Billed, e.FinishedAt = tx.writeID, string(lifecycle.Completed), true, tx.store.host.Now()
 	put(tx, Fresh(e), table.Item{Key: ledgerKey(organization, e.FinishedAt, e.ID), Owner: organization})
@@ -155,9 +155,9 @@ func (tx *Tx) PutEmbedded(organization string, e Entry) {
 // LedgerDays is how many days of the ledger may be looked at for one answer. Each is a query of each of its shards.
 const LedgerDays = 31
 
-// Ledger lists an organization's entries of [from, to), the newest first, day by day: an index would cost each run a
-// write. A zero time is no bound. A page may be short, or even empty, and have a next one. It counts down how many days
-// may still be looked at: so several pages together have a bound, too.
+// Ledger lists an organization's entries of [from, to), the newest first, day by day. (An index would cost each run a
+// write.) A zero time sets no bound. A page may be short, or even empty, and have a next one. It counts down in days
+// how many days may still be read. So several pages together have a bound, too.
 func (s *Store) Ledger(
 	ctx context.Context, scope Scope, from, to time.Time, after string, limit int, days *int,
 ) (Page[Entity[Entry]], error) {
@@ -211,8 +211,9 @@ func (s *Store) Ledger(
 	return page, nil
 }
 
-// FirstDay is a day before which an organization has no entries: that of its creation or, for [NoOrganization], of the
-// deployment's. The error is that of a read; of an organization nothing is read, as its id says when it was made.
+// FirstDay is a day before which an organization has no entries. It is the day of its creation or, for
+// [NoOrganization], of the deployment's. The error is that of a read. For an organization nothing is read, as its id
+// contains the time of its creation.
 func (s *Store) FirstDay(ctx context.Context, scope Scope) (time.Time, error) {
 	began := time.Time{}
 	if scope.organization == NoOrganization {
@@ -227,7 +228,7 @@ func (s *Store) FirstDay(ctx context.Context, scope Scope) (time.Time, error) {
 	return began.AddDate(0, 0, -1).UTC().Truncate(24 * time.Hour), nil
 }
 
-// ledgerPage is how many items of a shard are held at once while the ledger is read through.
+// ledgerPage is how many items of a shard are in memory while the ledger is read through.
 const ledgerPage = 1000
 
 // Through goes through the entries of [from, to), the oldest first. The error is that of a read; it is the last.

@@ -26,8 +26,8 @@ func (s *Store) Interrupts(ctx context.Context, id string, pause int) ([]Interru
 	return list, err
 }
 
-// InterruptsOf reads what runs wait for, each in its present pause; the result has one place for each run, empty for
-// one that does not wait any more.
+// InterruptsOf reads the interrupts of runs, each of its present pause. The result has one list for each run, empty for
+// a run that does not wait any more.
 func (s *Store) InterruptsOf(ctx context.Context, runs []RunEntity) ([][]Interrupt, error) {
 	lists := make([][]Interrupt, len(runs))
 	err := s.openAll(ctx, keysOf(runs, func(e RunEntity) table.Key {
@@ -120,7 +120,7 @@ func Decided(all []Pause) (lists [][]Interrupt, decided map[string]Decision) {
 	return lists, decided
 }
 
-// IsQuestion says whether a pause asked for nothing but one answer, which a message may be.
+// IsQuestion reports whether a pause waits for nothing but one answer, which a message may be.
 func IsQuestion(list []Interrupt) bool {
 	return len(list) == 1 && list[0].Kind == string(lifecycle.Clarification) && list[0].Tool == nil
 }

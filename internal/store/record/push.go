@@ -6,9 +6,9 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Push says where the webhooks of a run go whose client wants them in another form than ours, and may change that while
-// the run goes on. It is beside the run: its webhooks are those of [Input.CallbackURL] where a request names that. A
-// delivery does not have it, so that what a client replaces or deletes holds for what has not been sent yet.
+// Push is the target of a run's webhooks for a client that wants them in another form than ours. The client may change
+// it while the run goes on. It is next to the run: if a request names [Input.CallbackURL], the webhooks go there. A
+// delivery does not contain it. So a replacement or deletion holds for all deliveries that have not been sent yet.
 type Push struct {
 	ID  string `json:"id,omitzero"` // the client's name of it; empty: it gave none
 	URL string `json:"url"`
@@ -20,7 +20,7 @@ type Push struct {
 	API   string `json:"api"`  // the address of the API, as the client knows it
 }
 
-// PushSecrets are sent along with a push, by which its receiver knows it. Nobody else is told them.
+// PushSecrets are sent along with a push, by which its receiver knows it. They are sent to no other server.
 type PushSecrets struct {
 	URL         string `json:"url"` // the push's, sealed with them: they are sent nowhere else
 	Token       string `json:"token,omitzero"`
@@ -28,16 +28,16 @@ type PushSecrets struct {
 	Credentials string `json:"credentials,omitzero"`
 }
 
-// PushSealedFor is the owner that the secrets of an organization's pushes are sealed for: there is no run yet when they
-// are.
+// PushSealedFor is the owner for which the secrets of an organization's pushes are sealed. At that time there is no run
+// yet.
 func PushSealedFor(organization string) string { return organization + "/push" }
 
-// PushEntity is a push with what is needed to write it again.
+// PushEntity is a push with the data that a write needs.
 type PushEntity = Entity[Push]
 
 func pushKey(run string) table.Key { return table.Key{Part: runPart(run), Sort: "push"} }
 
-// PutPush writes the push of a run. The caller writes the run, too, whose Callback says that there is one.
+// PutPush writes the push of a run. The caller writes the run, too, and marks in its Callback that there is a push.
 func (tx *Tx) PutPush(organization, run string, e PushEntity) {
 	put(tx, e, table.Item{Key: pushKey(run), Owner: organization})
 }

@@ -32,7 +32,7 @@ type Uploaded interface {
 
 // Active is implemented by resources that the sweeper looks at.
 type Active interface {
-	// DueAt says when; zero: never.
+	// DueAt is the due time; zero: never.
 	DueAt() time.Time
 }
 

@@ -9,8 +9,8 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Rolled says how far an organization's ledger has been rolled up. Rollups from before are in force, each table as a
-// whole (see [RollupPage]), also while it is replaced. What stands behind is not read: it is left from work that did
+// Rolled is how far an organization's ledger has been rolled up. Rollups from before that time are valid, each table as
+// a whole (see [RollupPage]), also while it is replaced. Later rollups are not read. They are left from work that did
 // not get to its last commit, or of a clock that was ahead, and will be written again.
 type Rolled struct {
 	Quarters time.Time `json:"quarters"`         // quarters of an hour are rolled up until then
@@ -18,14 +18,14 @@ type Rolled struct {
 	Days     time.Time `json:"days"`             // days, in UTC
 }
 
-// RolledEntity is how far the ledger has been rolled up, with what is needed to write it again.
+// RolledEntity is how far the ledger has been rolled up, with the data that a write needs.
 type RolledEntity = Entity[Rolled]
 
 // MaxRollupPage bounds the bytes of a page of a rollup, which are stored as text.
 const MaxRollupPage = 256 << 10
 
-// RollupPage is a page of a rollup. The first one of a table says who wrote it, and only others by the same count: so a
-// table is replaced as a whole when its first page is, whatever else is left of it.
+// RollupPage is a page of a rollup. The first page of a table names its writer, and only other pages of that writer
+// count. So a new first page replaces the table as a whole, even if old pages are left.
 type RollupPage struct {
 	Number int    `json:"-"`
 	By     string `json:"by,omitzero"`
@@ -46,7 +46,7 @@ func rolledKey(organization string) table.Key {
 	return table.Key{Part: "rolled/" + organization, Sort: headSort}
 }
 
-// The quarters of a day are a partition, and the days of a view: what a question needs of them is a range.
+// The quarters of a day are a partition, and so are the days of a view. A query reads a range of one.
 func quarterPart(organization string, at time.Time) string {
 	return "rollup/" + organization + "/quarters/" + at.UTC().Format(time.DateOnly)
 }
@@ -66,8 +66,9 @@ func (s *Store) Rolled(ctx context.Context, scope Scope) (RolledEntity, error) {
 	return Fresh(Rolled{first, first, first}), err
 }
 
-// PutRolled writes how far the ledger has been rolled up, and returns it as it is after the commit. What one unit of
-// work rolls up and what it says of it become visible together, and another that has read the same is refused.
+// PutRolled writes how far the ledger has been rolled up. It returns the entity as it is after the commit. The rollups
+// and this mark become visible together in one unit of work. Another unit of work that has read the same mark is
+// refused.
 func (tx *Tx) PutRolled(organization string, e RolledEntity) RolledEntity {
 	return put(tx, e, table.Item{Key: rolledKey(organization), Owner: organization})
 }
@@ -77,12 +78,12 @@ func (tx *Tx) RequireRolled(organization string, e RolledEntity) {
 	tx.add(table.Check(rolledKey(organization), e.asRead()))
 }
 
-// PutQuarter writes a page of the rollup of the quarter of an hour from at on, whatever stands there.
+// PutQuarter writes a page of the rollup of the quarter of an hour from at on, over any page there.
 func (tx *Tx) PutQuarter(organization string, at time.Time, page RollupPage) {
 	tx.putRollup(organization, quarterPart(organization, at), at.UTC().Format("15:04"), page)
 }
 
-// PutDay writes a page of the rollup of a day as a view shows it, whatever stands there.
+// PutDay writes a page of the rollup of a day as a view shows it, over any page there.
 func (tx *Tx) PutDay(organization, view string, at time.Time, page RollupPage) {
 	tx.putRollup(organization, dayPart(organization, view), at.UTC().Format(time.DateOnly), page)
 }
@@ -92,7 +93,8 @@ func (tx *Tx) putRollup(organization, part, of string, page RollupPage) {
 	putIf(tx, table.Always(), Fresh(page), table.Item{Key: key, Owner: organization})
 }
 
-// Roomy says whether the unit of work has room for another page of a rollup, and for how far the ledger is rolled up.
+// Roomy reports whether the unit of work has room for another page of a rollup, and for how far the ledger is rolled
+// up.
 func (tx *Tx) Roomy() bool {
 	const page, rest = MaxRollupPage * 4 / 3, 4096 // a page is text
 	size := 0
@@ -102,9 +104,9 @@ func (tx *Tx) Roomy() bool {
 	return len(tx.ops)+2 <= table.MaxOps && size+page+rest <= table.MaxCommitBytes
 }
 
-// EraseRollups deletes a part of an organization's rollups: those of some days, or those of the views with these names
-// and how far the ledger is rolled up. It returns where the next part begins, empty at the end; after is empty for the
-// first one. Nobody may roll up this ledger any more.
+// EraseRollups deletes a part of an organization's rollups. A part is the rollups of some days; the last part is the
+// views with these names and the [Rolled]. It returns where the next part begins, empty at the end; after is empty for
+// the first one. The caller ensures that nothing rolls up this ledger any more.
 func (s *Store) EraseRollups(ctx context.Context, scope Scope, views []string, after string) (next string, err error) {
 	const last = "views"
 	if after == last {
@@ -164,8 +166,8 @@ func (s *Store) Days(
 	return s.rollups(ctx, r, "", time.DateOnly, to, f)
 }
 
-// rollupPages is how many pages are asked for at once: about what an answer of DynamoDB holds of usual ones, and a
-// bound for those that are full.
+// rollupPages is how many pages one query reads. That is about a response of DynamoDB with usual pages, and a bound for
+// full ones.
 const rollupPages = 100
 
 // rollups reads the pages in a range until a time. The time of each is in its sort key, behind a prefix.
@@ -204,7 +206,8 @@ func (s *Store) rollups(
 	return nil
 }
 
-// writtenBy says whether a page belongs to the first one that somebody wrote. Those of earlier versions do not say who.
+// writtenBy reports whether a page has the same writer as the first page. Pages of earlier versions do not name their
+// writer.
 func writtenBy(page, by string) bool {
 	who, _, named := strings.Cut(page, "/")
 	return named && who == by || !named && by == ""

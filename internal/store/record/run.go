@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Run is a run's head as it is stored: the control state, and what else is small.
+// Run is a run's head as it is stored: the control state, and other small values.
 type Run struct {
 	lifecycle.Run
 
@@ -33,7 +33,7 @@ type Run struct {
 	Dropped []string `json:"dropped,omitzero"`
 }
 
-// RunEntity is a run with what is needed to write it again.
+// RunEntity is a run with the data that a write needs.
 type RunEntity = Entity[Run]
 
 func runPart(id string) string { return "run/" + id }
@@ -60,7 +60,7 @@ func decisionKey(id string, n int) table.Key {
 }
 
 // runsOfChat is the listing of a chat's runs, by turn. A chat that is created again under its id counts turns from 1
-// again: until the runs of the chat before are deleted, the listing has those of all epochs.
+// again. Until the runs of the earlier chat are deleted, the listing has those of all epochs.
 func runsOfChat(chat table.Key) string { return "runs/" + chat.Part }
 func runsOfOwner(owner string) string  { return "runs/" + owner }
 
@@ -116,8 +116,8 @@ func (s *Store) Link(ctx context.Context, id string) (RunEntity, error) {
 	return load[Run](ctx, s, System(), "run "+id, RunKey(id))
 }
 
-// LiveRun reads a run for a client. It returns a problem of kind NotFound, also for a run whose chat was deleted, even
-// while the deletion is under way, or Forbidden.
+// LiveRun reads a run for a client. It returns a problem of kind NotFound or Forbidden. NotFound is also the kind for a
+// run whose chat was deleted, even while the deletion is under way.
 func (s *Store) LiveRun(ctx context.Context, scope Scope, id string) (RunEntity, error) {
 	e, err := s.Run(ctx, scope, id)
 	if err != nil || e.Value.Status.Active() && !e.Value.Deleted {
@@ -143,8 +143,8 @@ func (s *Store) Runs(ctx context.Context, scope Scope, ids ...string) ([]RunEnti
 	return slices.DeleteFunc(runs, func(e RunEntity) bool { return e.Value.Removed }), err
 }
 
-// Versions says which versions of runs are stored, 0 for one that is not there, at the cost of a glance: it may lag
-// behind Run. The errors are those of a read of the table.
+// Versions returns the stored versions of runs, 0 for a run that does not exist. It costs a poll of the table
+// ([table.Glance]) and may lag behind Run. The errors are those of a read of the table.
 func (s *Store) Versions(ctx context.Context, ids ...string) ([]int64, error) {
 	marks, err := table.Glance(ctx, s.table, keysOf(ids, RunKey)...)
 	versions := make([]int64, len(marks))
@@ -165,7 +165,7 @@ func (s *Store) OldRunsOfOrganization(ctx context.Context, owner, after string, 
 	return s.runPage(ctx, System(), table.ByOwner, table.Range{Part: runsOfOwner(owner), After: after, Limit: limit})
 }
 
-// RunsOfChat lists a chat's runs, newest first. The listing may lag; the chat itself says which run is active.
+// RunsOfChat lists a chat's runs, newest first. The listing may lag; the chat itself names the active run.
 func (s *Store) RunsOfChat(
 	ctx context.Context, scope Scope, c lifecycle.Chat, after string, limit int,
 ) (Page[RunEntity], error) {
@@ -191,7 +191,7 @@ func (s *Store) TurnsOfChat(
 
 func positionOfTurn(turn int) string { return padded(10, int64(turn)) }
 
-// padded is a number with leading zeros, so that the order of the texts is that of the numbers. It is not below zero.
+// padded is a number with leading zeros: so the order of the texts is that of the numbers. It is not below zero.
 func padded(width int, n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	return zeros[:max(0, width-len(digits))] + digits
@@ -268,8 +268,8 @@ func (s *Store) StillParked(ctx context.Context, id string) (Parked, error) {
 	return p, err
 }
 
-// PutInput writes a request under its run's id. For one that goes to the blob store it first stores the job that
-// deletes the blob unless this unit of work is committed, so that a refused or crashed request leaves nothing.
+// PutInput writes a request under its run's id. A request that goes to the blob store first gets a job, which deletes
+// the blob unless this unit of work is committed. So a refused or crashed request leaves nothing.
 func (tx *Tx) PutInput(ctx context.Context, t lifecycle.RunSpec, in Input, at time.Time) {
 	if tx.err != nil {
 		return
@@ -311,7 +311,7 @@ func (s *Store) EraseParked(ctx context.Context, id string) error {
 	return err
 }
 
-// FitsHead says whether a request is small enough for the run's head.
+// FitsHead reports whether a request is small enough for the run's head.
 func FitsHead(in Input) bool {
 	if len(in.Message) > 256 {
 		return false
@@ -320,8 +320,8 @@ func FitsHead(in Input) bool {
 	return err == nil && len(b) <= headLimit
 }
 
-// Output reads what a run has left, JSON: the result of a completed run, the [events.Partial] of a cancelled one; nil
-// when there is none.
+// Output reads the output of a run as JSON. It is the result of a completed run, or the [events.Partial] of a cancelled
+// one; nil if there is none.
 func (s *Store) Output(ctx context.Context, r Run) (json.RawMessage, error) {
 	if !r.Outside {
 		return r.Output, nil
@@ -349,8 +349,8 @@ func (tx *Tx) PutStep(ctx context.Context, r Run, step Step) {
 	tx.putDocument(ctx, r.Organization, StepKey(r.ID(), step.Index), step)
 }
 
-// Steps returns all steps of a run in order. The last one of a completed run is not always in the journal; then it is
-// rebuilt from what the run's result and usage have more than the journal.
+// Steps returns all steps of a run in order. The last one of a completed run is not always in the journal. Then it is
+// rebuilt from the run's result and usage, less those of the journal.
 func (s *Store) Steps(ctx context.Context, r Run) ([]Step, error) {
 	steps, err := s.Journal(ctx, r.ID())
 	if err != nil || r.Status != lifecycle.Completed || len(steps) >= r.Steps {
@@ -381,8 +381,8 @@ func (s *Store) Steps(ctx context.Context, r Run) ([]Step, error) {
 	return append(steps, last), nil
 }
 
-// Reconstructible reports whether a step that has ended its run can be rebuilt from the run's result and the steps
-// before, so that it need not be in the journal.
+// Reconstructible reports whether a step that has ended its run can be rebuilt from the run's result and the earlier
+// steps. Such a step need not be in the journal.
 func (step Step) Reconstructible(before []Step, answer, finish string) bool {
 	return step.Kind == ModelStep && len(step.Calls) == 0 && step.Tries <= 1 && step.RequestID == "" &&
 		step.LeftOut == 0 && !step.AnsweredOnly && step.Shortened == 0 &&
@@ -435,9 +435,9 @@ func (s *Store) journal(ctx context.Context, id string, index int, wanted func(S
 	return steps, nil
 }
 
-// EraseRun deletes all that is stored of a run; with keepLinks its head stays as a link in its chat. Items that name
+// EraseRun deletes all items and blobs of a run; with keepLinks its head stays as a link in its chat. Items that name
 // other things (the request, the decisions) are deleted together with these in one commit, which a repetition
-// recognises as its own: so a crash forgets none of them, and nothing is deleted that was written anew since. The head
+// recognises as its own. So a crash forgets none of them, and nothing is deleted that was written again since. The head
 // is deleted last.
 //
 // The errors are those of a read, of the blob store and of [Tx.Commit]; [ErrConflict] when the run has changed.

@@ -15,14 +15,14 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Slots are items in the partition of a user and in that of an organization: a numbered one for each run that counts
-// against the cap, "over/<run>" (overflow) for accepted work that found no free number, "paused/t<when>/<run>" for a
-// run that waits for a human and does not count. Each names its run, so a partition is the exact list of active runs.
+// Slots are items in the partition of a user and in that of an organization. A run that counts against the cap has a
+// numbered slot. Accepted work that found no free number has "over/<run>" (overflow). A run that waits for a human, and
+// does not count, has "paused/t<when>/<run>". Each names its run, so a partition is the exact list of active runs.
 //
 // A partition of DynamoDB takes a thousand write units a second, and a run costs it four. So a deployment may spread
-// the slots of runs that count over shards, partitions of their own, where the cap is large or there is none; their
-// names begin with the shard: "7/1015", "12/over/<run>". What is rare or read in order (paused, overflow below a cap)
-// is never spread. All programs understand these names, whether or not they make some.
+// the slots of counted runs over shards, partitions of their own, if the cap is large or there is none. Their names
+// begin with the shard: "7/1015", "12/over/<run>". Rare slots, and those that are read in order, are never spread
+// (paused, overflow below a cap). All programs understand these names, whether or not they make some.
 type slot struct {
 	RunID string `json:"run_id"`
 }
@@ -40,7 +40,7 @@ func (s *Store) SpreadSlotsAbove(limit int) *Store {
 	return &spreading
 }
 
-// spread says whether the slots below a cap are spread.
+// spread reports whether the slots below a cap are spread.
 func (s *Store) spread(limit int) bool {
 	return s.spreadAbove != nil && (limit == Uncapped || limit > *s.spreadAbove)
 }
@@ -57,8 +57,8 @@ func slotKey(part, name string) table.Key {
 	return table.Key{Part: part + "/" + shard, Sort: row}
 }
 
-// slotParts are the partitions of the slots of a user or an organization: the shards, and the first one last, so that
-// who reads all of them finds a run that begins to wait meanwhile.
+// slotParts are the partitions of the slots of a user or an organization: the shards, and the first partition last. So
+// a reader of all of them finds a run that begins to wait meanwhile.
 func slotParts(part string) (parts []string) {
 	for i := range shards {
 		parts = append(parts, part+"/"+strconv.Itoa(i))
@@ -88,7 +88,7 @@ type Admission struct {
 	spread bool      // overflow slots, too
 }
 
-// Allows says whether a new run may start.
+// Allows reports whether a new run may start.
 func (d Admission) Allows() bool { return d.Cap == Uncapped || (d.Active < d.Cap && d.Free != "") }
 
 // Slot is the slot of a run that counts: a free number, or an overflow slot.
@@ -164,7 +164,7 @@ func (s *Store) probe(ctx context.Context, part string, limit int) (Admission, b
 	return d, !counting(rest[0]), nil
 }
 
-// sawPaused counts the paused runs of a page that ends what was read.
+// sawPaused counts the paused runs of a page, which is the last of a read.
 func (d *Admission) sawPaused(page []*table.Item) {
 	for _, item := range page {
 		if !counting(item) {
@@ -177,8 +177,8 @@ func (d *Admission) sawPaused(page []*table.Item) {
 	}
 }
 
-// Paused counts the runs that wait for a human where an admission was read, to most or a little above. It reads only
-// what the admission has not: nothing where these are fewer than some hundred.
+// Paused counts the runs that wait for a human in the partition of an admission, up to most or a little above. It reads
+// only the pages that the admission has not: none if there are fewer than some hundred.
 func (s *Store) Paused(ctx context.Context, d Admission, most int) (int, error) {
 	for d.unread != (table.Key{}) && d.Paused < most {
 		page, err := s.query(ctx, table.Range{Part: d.unread.Part, After: d.unread.Sort, Limit: slotPage})
@@ -190,8 +190,8 @@ func (s *Store) Paused(ctx context.Context, d Admission, most int) (int, error) 
 	return d.Paused, nil
 }
 
-// count reads the partition, and its shards where the cap has some. Of paused runs it counts those that it reads with
-// the others. Runs that began when the cap was on the other side of what spreads slots may not be seen, until they end.
+// count reads the partition, and its shards if the cap has some. It counts only those paused runs that it reads with
+// the others. A run that began when the cap had the other kind of partitions may be missed until it ends.
 func (s *Store) count(ctx context.Context, part string, limit int) (Admission, error) {
 	d := Admission{Cap: limit}
 	taken := map[table.Key]bool{}
@@ -234,7 +234,7 @@ func (s *Store) count(ctx context.Context, part string, limit int) (Admission, e
 // pausedPrefix begins the sort keys of the slots of runs that wait for a human. They come last in their partition.
 const pausedPrefix = "paused/"
 
-// counting says whether the run of a slot counts against the cap.
+// counting reports whether the run of a slot counts against the cap.
 func counting(item *table.Item) bool { return !strings.HasPrefix(item.Sort, pausedPrefix) }
 
 // runsIn lists the runs of the slots in partitions, in the order of their keys: of those that count, or of all.
@@ -287,8 +287,8 @@ func (s *Store) CountedRuns(ctx context.Context, organization string) ([]string,
 	return s.runsIn(ctx, slotParts(OrganizationSlots(organization)), false)
 }
 
-// AtWork says whether a worker is at work on a run of the organization. It reads the rows of all its runs that count,
-// and heads of runs until one is at work. processID is as of [lifecycle.Lease.Lapsed].
+// AtWork reports whether a worker is at work on a run of the organization. It reads the rows of all its runs that
+// count, and heads of runs until one is at work. processID is as of [lifecycle.Lease.Lapsed].
 func (s *Store) AtWork(ctx context.Context, organization string, now time.Time, processID string) (bool, error) {
 	ids, err := s.CountedRuns(ctx, organization)
 	if err != nil {
@@ -330,16 +330,16 @@ func (s *Store) PausedRuns(ctx context.Context, organization string) (list []Pau
 	return list, hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// InboxOf is the name under which those who wait for it are notified that the runs of [Store.PausedRuns] have changed.
+// InboxOf is the name under which waiters are notified that the runs of [Store.PausedRuns] have changed.
 func InboxOf(organization string) string { return "inbox/" + organization }
 
-// EndOf is the name under which those who wait for a run to end, or to wait for a human, are notified.
+// EndOf is the name under which waiters are notified that a run has ended or waits for a human.
 func EndOf(run string) string { return "end/" + run }
 
 // CountingRuns is how many runs of a user or an organization count against its cap.
 func (s *Store) CountingRuns(ctx context.Context, part string) (int, error) {
 	parts := []string{part}
-	if s.spreadAbove != nil { // whatever the cap is now
+	if s.spreadAbove != nil { // for any cap
 		parts = slotParts(part)
 	}
 	ids, err := s.runsIn(ctx, parts, false)

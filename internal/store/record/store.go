@@ -14,10 +14,10 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// NoOrganization is the owner of what belongs to no organization. It is a scope of its own.
+// NoOrganization is the owner of data that belongs to no organization. It is a scope of its own.
 const NoOrganization = table.NoOwner
 
-// Scope says whose data a read may see. The zero scope sees nothing.
+// Scope is the set of organizations whose data a read may see. The zero scope sees nothing.
 type Scope struct {
 	organization string
 	all          bool
@@ -32,7 +32,7 @@ func System() Scope { return Scope{all: true} }
 // Organization is the organization of the scope, empty for [System].
 func (s Scope) Organization() string { return s.organization }
 
-// Includes reports whether the scope sees what an organization owns.
+// Includes reports whether the scope sees the data of an organization.
 func (s Scope) Includes(owner string) bool {
 	return s.all || (s.organization != "" && s.organization == owner)
 }
@@ -75,7 +75,7 @@ func (s *Store) ReadOnly() *Store {
 	return &reader
 }
 
-// errReadOnly is the error of a commit by a process that asks for what another one is for.
+// errReadOnly is the error of a commit by a process that may only read.
 var errReadOnly = errors.New("record: this process may only read")
 
 // Blobs is the blob store.
@@ -130,7 +130,7 @@ func visible(scope Scope, what string, item *table.Item) (*table.Item, error) {
 	return item, nil
 }
 
-// read reads items whoever owns them, with repetitions when the table cannot be reached.
+// read reads items of any owner, with repetitions when the table cannot be reached.
 func (s *Store) read(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
 	return again(ctx, s, func() ([]*table.Item, error) { return s.table.Get(ctx, keys...) })
 }
@@ -212,7 +212,7 @@ type Page[T any] struct {
 	Next   string   // where the next page begins; empty at the end
 }
 
-// EndAt ends a page of a listing, newest first, before what stands behind a place.
+// EndAt ends a page of a listing, newest first, before the rows behind a place.
 func (p *Page[T]) EndAt(place string) {
 	for i, at := range p.Places {
 		if at < place {

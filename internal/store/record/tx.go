@@ -10,10 +10,10 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Tx is a unit of work: writes that [Tx.Commit] makes together, or not at all. Its methods are named after what they
-// write. Most only collect writes; some of those that take a context read first, or put a large value into the blob
-// store, which nothing names before the commit: the job that removes it, should there be no commit, is committed at
-// once. It is not safe for concurrent use.
+// Tx is a unit of work: [Tx.Commit] makes all its writes together, or none. Its methods are named after the things that
+// they write. Most only collect writes. Some of those that take a context read first, or put a large value into the
+// blob store. Nothing names that value before the commit. So the job that removes it, if the commit fails, is committed
+// immediately. A Tx is not safe for concurrent use.
 //
 // The first error is kept: after it further calls do nothing, and Commit returns it.
 type Tx struct {
@@ -28,8 +28,8 @@ type Tx struct {
 }
 
 // Begin begins a unit of work. Every item that it writes carries the write id, by which a repetition recognises its own
-// commit: so the id belongs to this unit of work, to those that are decided again in its place after a conflict, and
-// besides at most to commits that only delete.
+// commit. So the id belongs to this unit of work and to those that replace it after a conflict. Only commits that
+// delete may use it, too.
 func (s *Store) Begin(writeID string) *Tx { return &Tx{store: s, writeID: writeID} }
 
 // WriteID is the id in all items that the unit of work writes.
@@ -73,20 +73,20 @@ func putIf[T any](tx *Tx, cond table.Condition, e Entity[T], item table.Item) En
 
 func (tx *Tx) delete(key table.Key, cond table.Condition) { tx.add(table.Delete(key, cond)) }
 
-// ErrConflict says that something has changed between reading and writing, a conflict: read again and decide again.
+// ErrConflict is returned if an item has changed between reading and writing, a conflict: read again and decide again.
 var ErrConflict = errors.New("record: what was read has changed")
 
 // commitTime bounds a commit with its repetitions.
 const commitTime = 20 * time.Second
 
-// Commit makes the writes, once, whether or not the caller's context ends. Contention and lost answers are tried again
-// with the same operations; a refusal by an item with the own write id means that an earlier try was done. A unit of
-// work without writes succeeds at once.
+// Commit makes the writes, once, whether or not the caller's context ends. After contention or a lost response it tries
+// again with the same operations. A refusal by an item with this write id means that an earlier attempt succeeded. A
+// unit of work without writes succeeds immediately.
 //
-// It returns the first error of the unit of work, as [ErrUnstorable], [NoFile] or that of a read; an error where the
-// store is [Store.ReadOnly]; [ErrConflict], which wraps the refusal; a problem of kind Unavailable or Full when nothing
-// was done; an error that the item is too large, see [Unstorable]; and an error that is no problem when it is not known
-// whether the writes were done.
+// It returns the first error of the unit of work, as [ErrUnstorable], [NoFile] or that of a read. It returns an error
+// if the store is [Store.ReadOnly], and [ErrConflict], which wraps the refusal. If nothing was done, it returns a
+// problem of kind Unavailable or Full, or an error that the item is too large, see [Unstorable]. An error that is not a
+// problem means that the writes may or may not have been done.
 func (tx *Tx) Commit(ctx context.Context) error {
 	tx.audit(ctx)
 	if tx.err != nil || len(tx.ops) == 0 {

@@ -7,7 +7,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// lastUse says when a resource was last used. It is an item of its own, written seldom and without a condition.
+// lastUse is when a resource was last used. It is an item of its own, written seldom and without a condition.
 type lastUse struct {
 	At time.Time `json:"at"`
 }

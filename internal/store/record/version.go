@@ -7,8 +7,8 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Versions of a resource are items beside it, written once each. They stay when the resource is deleted, for those that
-// began with them, until [EraseVersions].
+// Versions of a resource are items next to it, written once each. They stay when the resource is deleted, for those
+// runs that began with them, until [EraseVersions].
 
 func versionKey(kind, id string, n int) table.Key {
 	return table.Key{Part: kind + "/" + id, Sort: "version/" + padded(8, int64(n))}

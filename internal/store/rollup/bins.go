@@ -12,10 +12,10 @@ import (
 )
 
 // Bins are a distribution of times in milliseconds: how many fell into each bin, by index. The bins are those of
-// DDSketch, wide enough that a percentile is within [Accuracy] of a time that was there, and merge by addition.
+// DDSketch. They are so narrow that a percentile is within [Accuracy] of a real time, and they merge by addition.
 //
-// They are kept here and not as a sketch of the library, since most rows have one or two, and since their bytes must be
-// the same whenever the same entries are rolled up.
+// They are kept here and not as a sketch of the library, since most rows have one or two. And their bytes must be the
+// same whenever the same entries are rolled up.
 type Bins []Bin
 
 // Bin is how many times fell into a bin.

@@ -26,7 +26,7 @@ func (t *Table) Pages(limit int) [][]byte {
 	return pages
 }
 
-// MaxRow bounds the bytes of a page of one row, whatever was added up: names, models, bins and sets are bounded.
+// MaxRow bounds the bytes of a page of one row. Any row fits, because names, models, bins and sets are bounded.
 const MaxRow = 192 << 10
 
 // encoding is the first byte of a page: how the rest is read.
@@ -115,7 +115,7 @@ func (p *page) set(s Set) {
 	}
 }
 
-// ErrPage says that bytes are no page that this program can read.
+// ErrPage is the error for bytes that are not a page that this program can read.
 var ErrPage = errors.New("rollup: this is no page of a table")
 
 // Read calls f with each row of a page of a table of this view. The row is valid until f returns. The error is
@@ -163,7 +163,7 @@ func (r *reader) unsigned() uint64 {
 	return n
 }
 
-// number reads what [binary.AppendVarint] has written: the sign is the lowest bit.
+// number reads the result of [binary.AppendVarint]: the sign is the lowest bit.
 func (r *reader) number() int64 {
 	n := r.unsigned()
 	return int64(n>>1) ^ -int64(n&1) //nolint:gosec // the bits as they were written

@@ -17,8 +17,8 @@ const (
 	Day  Interval = "day"
 )
 
-// begins says whether an interval begins at a quarter of an hour, by the clocks of the zone. Clocks that are set make
-// hours and days longer and shorter; an hour that comes twice is two.
+// begins reports whether an interval begins at a quarter of an hour, by the clocks of the zone. Changes of the clocks
+// make hours and days longer and shorter; an hour that comes twice is two.
 func (i Interval) begins(at time.Time, zone *time.Location) bool {
 	here, before := at.In(zone), at.Add(-Quarter).In(zone)
 	if i == Day {
@@ -30,8 +30,8 @@ func (i Interval) begins(at time.Time, zone *time.Location) bool {
 // longest is how many quarters a day may have: one on which clocks are set, or that a zone left out and then took back.
 const longest = 4 * 49
 
-// Steps are the begins of the intervals of a series over [from, to), the first one that from lies in. There are at most
-// most and one more, which tells that there are too many. It panics if to is not after from.
+// Steps are the begins of the intervals of a series over [from, to). The first interval contains from. There are at
+// most most and one more, which means that there are too many. It panics if to is not after from.
 func (i Interval) Steps(from, to time.Time, zone *time.Location, most int) []time.Time {
 	if !to.After(from) {
 		panic("rollup: a series over nothing")

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Key says of whom and what a row speaks. A view leaves members empty that it does not tell apart.
+// Key has the values that a row counts for. A view leaves members empty that it does not separate.
 type Key struct{ Kind, Status, Model, Agent, User, APIKey string }
 
 const members = 6 // of a key
@@ -15,7 +15,7 @@ func (k Key) all() [members]string {
 	return [members]string{k.Kind, k.Status, k.Model, k.Agent, k.User, k.APIKey}
 }
 
-// with is a key of which each member is what f makes of it.
+// with returns a key whose members are the results of f.
 func (k Key) with(f func(string) string) Key {
 	return Key{f(k.Kind), f(k.Status), f(k.Model), f(k.Agent), f(k.User), f(k.APIKey)}
 }
@@ -26,10 +26,10 @@ func (k Key) Compare(o Key) int {
 		cmp.Compare(k.Agent, o.Agent), cmp.Compare(k.User, o.User), cmp.Compare(k.APIKey, o.APIKey))
 }
 
-// Dimension is what entries can be told apart by.
+// Dimension is a property that separates entries.
 type Dimension string
 
-// The dimensions. Each view tells kinds and statuses apart.
+// The dimensions. Each view separates kinds and statuses.
 const (
 	Agent  Dimension = "agent"
 	User   Dimension = "user"
@@ -59,13 +59,13 @@ func (d Dimension) in(k *Key) *string {
 // Of is the value of the dimension, empty for none.
 func (d Dimension) Of(k Key) string { return *d.in(&k) }
 
-// dimensions are those that some views do not tell apart.
+// dimensions are those that some views do not separate.
 var dimensions = []Dimension{Agent, User, APIKey, Model}
 
-// View says which dimensions a table tells apart, beside kind and status.
+// View names the dimensions that a table separates, besides kind and status.
 type View string
 
-// The views: none, one of the dimensions with what follows from it or nearly, all of them.
+// The views: no dimension, one dimension with those that mostly follow from it, or all of them.
 const (
 	Whole    View = "whole"
 	ByModel  View = View(Model)
@@ -78,7 +78,7 @@ const (
 // Views lists all views, those with fewer rows first.
 func Views() []View { return []View{Whole, ByModel, ByAgent, ByUser, ByAPIKey, All} }
 
-// tells says whether the view tells a dimension apart.
+// tells reports whether the view separates a dimension.
 func (v View) tells(d Dimension) bool {
 	switch {
 	case d == "" || d == Status || v == All || View(d) == v:
@@ -88,7 +88,7 @@ func (v View) tells(d Dimension) bool {
 	}
 }
 
-// Smallest is the view with the fewest rows that tells these dimensions apart.
+// Smallest is the view with the fewest rows that separates these dimensions.
 func Smallest(dimensions ...Dimension) View {
 	for _, v := range Views() {
 		if !slices.ContainsFunc(dimensions, func(d Dimension) bool { return !v.tells(d) }) {
@@ -108,8 +108,8 @@ func (v View) Of(k Key) Key {
 	return k
 }
 
-// Parts is how many parts the rows of a view are in, by the value of one dimension: a question about one user then
-// reads the part that has the user.
+// Parts is the number of parts of a view's rows, by the value of one dimension. A query about one user reads only the
+// part that has the user.
 const Parts = 16
 
 // divided is the dimension by which the rows are divided; empty: they are in one part.
@@ -146,10 +146,10 @@ func (v View) PartsOf(f Filter) []int {
 	return all
 }
 
-// Filter says which rows count: those with these values. An empty member lets all pass.
+// Filter selects the rows that count: those with these values. An empty member lets all pass.
 type Filter Key
 
-// Passes says whether a row counts.
+// Passes reports whether a row counts.
 func (f Filter) Passes(k Key) bool {
 	wanted := Key(f).all()
 	for i, value := range k.all() {

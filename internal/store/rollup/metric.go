@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Metric is what a series counts.
+// Metric is the quantity of a series.
 type Metric string
 
 // The metrics.
@@ -25,13 +25,13 @@ const (
 	Cost         Metric = "cost"
 )
 
-// Price is what a model costs, per million tokens.
+// Price is the price of a model, per million tokens.
 type Price struct{ Input, Output float64 }
 
 // Prices are those of models, by provider/name.
 type Prices map[string]Price
 
-// Cost is what tokens cost. Those of a model without a price cost nothing; priced says whether any had one.
+// Cost is the cost of tokens. Tokens of a model without a price cost nothing; priced reports whether any had one.
 func (p Prices) Cost(tokens []Tokens) (cost float64, priced bool) {
 	for _, t := range tokens {
 		if price, there := p[t.Model]; there {
@@ -42,10 +42,10 @@ func (p Prices) Cost(tokens []Tokens) (cost float64, priced bool) {
 	return Rounded(cost / 1e6), priced
 }
 
-// Rounded is a cost to the billionth, so that sums do not show how fractions are added.
+// Rounded is a cost to the billionth. So sums do not show the order in which fractions were added.
 func Rounded(cost float64) float64 { return math.Round(cost*1e9) / 1e9 }
 
-// Of is what a row counts.
+// Of is the quantity of a row.
 func (m Metric) Of(k Key, r *Row, p Prices) float64 {
 	switch m {
 	case Runs:
@@ -93,7 +93,7 @@ type Series struct {
 	Values map[string][]float64 // by group
 }
 
-// ErrTooManyGroups says that a series would have more groups than it may.
+// ErrTooManyGroups is the error of a series that would have too many groups.
 var ErrTooManyGroups = errors.New("rollup: too many groups")
 
 // Add counts a row in a step. The error is [ErrTooManyGroups].

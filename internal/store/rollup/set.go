@@ -35,7 +35,7 @@ func setOf(value string) Set {
 	return Set{hashOf(value)}
 }
 
-// united is what is in one of two sets. It returns a when b adds nothing.
+// united is the union of two sets. It returns a when b adds nothing.
 func united(a, b Set) Set {
 	if len(b) == 0 || len(b) == 1 && contains(a, b[0]) {
 		return a

@@ -26,7 +26,7 @@ func (e Entry) Tokens() []Tokens {
 	return list
 }
 
-// Row is what entries add up to.
+// Row is the sum of entries.
 type Row struct {
 	Entries               int64
 	ActiveMS, QueueMS     int64
@@ -52,7 +52,7 @@ func RowOf(e Entry) Row {
 	}
 }
 
-// Add adds another row. What o holds is not kept.
+// Add adds another row. It keeps no reference to the slices of o.
 func (r *Row) Add(o Row) {
 	r.Entries += o.Entries
 	r.ActiveMS += o.ActiveMS
@@ -83,13 +83,13 @@ func (r *Row) Used() (sum Tokens) {
 }
 
 const (
-	// MaxName bounds a name, in bytes: a longer one counts as [Other]. So what a row says has a bound, see [MaxRow].
+	// MaxName bounds a name, in bytes: a longer one counts as [Other]. So the size of a row has a bound, see [MaxRow].
 	MaxName = 300
 	// MaxRows bounds a table. Entries beyond it that would make another row go into rows of [Other].
 	MaxRows = 20_000
 	// MaxModels bounds the models of a row in the same way.
 	MaxModels = 200
-	// Other stands for users, keys and agents, or models, that found no room. It is no identifier.
+	// Other stands for users, keys and agents, or models, that found no room. It is not an identifier.
 	Other = "other"
 )
 
@@ -101,7 +101,7 @@ func Name(name string) string {
 	return name
 }
 
-// Table is what a span of time adds up to, by the keys of a view. The zero value is unusable; see [New].
+// Table is the sum of a span of time, by the keys of a view. The zero value is unusable; see [New].
 type Table struct {
 	view View
 	rows map[Key]*Row
@@ -113,7 +113,7 @@ func New(v View) *Table { return &Table{view: v, rows: map[Key]*Row{}} }
 // Add adds an entry.
 func (t *Table) Add(e Entry) { t.Put(e.Key, RowOf(e)) }
 
-// Put adds a row that has, or had, this key. What r holds is not kept.
+// Put adds a row that has, or had, this key. It keeps no reference to the slices of r.
 func (t *Table) Put(k Key, r Row) {
 	row := t.row(t.view.Of(k.with(Name)))
 	if len(row.Tokens)+len(r.Tokens) > MaxModels {
@@ -136,7 +136,7 @@ func (t *Table) row(k Key) *Row {
 	return r
 }
 
-// folded is what is to be added where a row may not have room for all models.
+// folded returns the tokens to add if a row may not have room for all models.
 func folded(there, more []Tokens) []Tokens {
 	more = slices.Clone(more)
 	room := MaxModels - len(there)
@@ -164,7 +164,7 @@ func (t *Table) Split() map[int]*Table {
 	return parts
 }
 
-// keys are in order, so that whatever depends on it is the same each time.
+// keys are in order, so that all results that depend on it are the same each time.
 func (t *Table) keys() []Key { return slices.SortedFunc(maps.Keys(t.rows), Key.Compare) }
 
 // Each calls f with each row, in the order of their keys.

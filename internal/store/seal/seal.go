@@ -1,8 +1,8 @@
 // Package seal is the port to the encryption of small secrets that must be read again, such as the keys that sign
-// webhooks. Whoever reads the store cannot use the sealed texts.
+// webhooks. A reader of the store cannot use the sealed texts.
 //
-// The adapter guarantees that a sealed text opens only for the owner for which it was sealed, and that a modified
-// text does not open. The port imports only the standard library.
+// The adapter guarantees that a sealed text opens only for the owner for which it was sealed, and that a modified text
+// does not open. The port imports only the standard library.
 package seal
 
 import (
@@ -28,7 +28,7 @@ type Sealer interface {
 const KeySize = 32
 
 // Encrypt encrypts with AES-256-GCM, bound to an owner. The result is the nonce followed by the ciphertext. A key may
-// encrypt many texts, but not billions, as nonces are random. The error says that the key has a wrong length.
+// encrypt many texts, but not billions, as nonces are random. It returns an error if the key has a wrong length.
 func Encrypt(key []byte, owner, plain string) ([]byte, error) {
 	box, err := boxOf(key)
 	if err != nil {
@@ -37,7 +37,7 @@ func Encrypt(key []byte, owner, plain string) ([]byte, error) {
 	return box.Seal(nil, nil, []byte(plain), []byte(owner)), nil
 }
 
-// Decrypt decrypts the result of Encrypt. The error is [ErrNotOurs], or says that the key has a wrong length.
+// Decrypt decrypts the result of Encrypt. The error is [ErrNotOurs], or the error of a key with a wrong length.
 func Decrypt(key []byte, owner string, sealed []byte) (string, error) {
 	box, err := boxOf(key)
 	if err != nil {
@@ -50,7 +50,7 @@ func Decrypt(key []byte, owner string, sealed []byte) (string, error) {
 	return string(plain), nil
 }
 
-// boxOf is a cipher that puts its random nonces before what it seals.
+// boxOf is a cipher that puts its random nonces before the ciphertext.
 func boxOf(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {

@@ -3,13 +3,13 @@
 //
 // The caller guarantees: at most [MaxOps] operations, at most [MaxCommitBytes] bytes and no duplicate key in one
 // commit; items of at most [MaxItemBytes]; the same token only for the same operations. An item that was committed or
-// read is shared, by others who read it and by the adapter: nobody changes it or what is in it.
+// read is shared with other readers and the adapter: nobody changes it or its content.
 //
 // The adapter guarantees: a commit that returned nil is durable and visible to every later read. One that returned
-// [Refused] or an [Error] of any kind except [Unknown] changed nothing. After [Unknown] it may have been applied, or
-// be applied a little later.
+// [Refused] or an [Error] of any kind except [Unknown] changed nothing. After [Unknown] it may have been applied, or be
+// applied a little later.
 //
-// The port must not know what an item means. It imports only the standard library.
+// The port must not know the meaning of an item. It imports only the standard library.
 package table
 
 import (
@@ -188,17 +188,17 @@ type Entry struct {
 
 // Table is the port. Implementations are safe for concurrent use.
 //
-// A read fails with an [Error] of the kind [Throttled] or [Down], with ctx's error, or with another error if the call
-// is invalid or a stored item cannot be decoded.
+// A read fails with an [Error] of the kind [Throttled] or [Down], or with ctx's error. It fails with another error if
+// the call is invalid or a stored item cannot be decoded.
 type Table interface {
-	// Get reads items with strong consistency. The result has one place for each key, nil if there is no item. The
+	// Get reads items with strong consistency. The result has one element for each key, nil if there is no item. The
 	// errors are those of a read, see above.
 	Get(ctx context.Context, keys ...Key) ([]*Item, error)
 	// Query reads a range of a partition with strong consistency, in the order of the sort keys. The errors are those
 	// of a read.
 	Query(ctx context.Context, r Range) ([]*Item, error)
-	// List reads a range of a listing index. It may lag behind the items: an entry may be missing for a while, or be
-	// of an item that no longer exists. The errors are those of a read.
+	// List reads a range of a listing index. It may lag behind the items: an entry may be missing for a while, or be of
+	// a deleted item. The errors are those of a read.
 	List(ctx context.Context, index Index, r Range) ([]Entry, error)
 	// Due lists the items of a shard whose due time is not after until, the longest overdue first. It may lag, too.
 	// The errors are those of a read.
@@ -211,7 +211,7 @@ type Table interface {
 	Commit(ctx context.Context, token string, ops ...Op) error
 }
 
-// Mark is what a glance sees of an item: whether it is there, and in which version.
+// Mark is the result of a poll of an item: whether it exists, and in which version.
 type Mark struct {
 	There   bool
 	Version int64
@@ -219,12 +219,12 @@ type Mark struct {
 
 // Glancer is a [Table] that looks at many items with few and cheap calls.
 type Glancer interface {
-	// Glance looks at items. It may lag behind Get: an item may be missing for a while, or be seen in an earlier
-	// version, or after it was deleted. The result has one place for each key. The errors are those of a read.
+	// Glance polls items. It may lag behind Get: an item may be missing for a while, or be returned in an earlier
+	// version, or after it was deleted. The result has one mark for each key. The errors are those of a read.
 	Glance(ctx context.Context, keys ...Key) ([]Mark, error)
 }
 
-// Glance looks at items by a [Glancer]'s calls if the table is one, otherwise by Get. The result has one place for each
+// Glance polls items by a [Glancer]'s calls if the table is one, otherwise by Get. The result has one mark for each
 // key; the errors are those of a read.
 func Glance(ctx context.Context, t Table, keys ...Key) ([]Mark, error) {
 	if len(keys) == 0 {
@@ -306,8 +306,8 @@ func (i Item) Size() int {
 	return n
 }
 
-// Validate checks what the caller of Commit guarantees; every adapter calls it first. The error is an [Error] of the
-// kind [TooLarge] for the limits, another error for an empty or duplicate key, or a missing owner.
+// Validate checks the guarantees of Commit's caller; every adapter calls it first. The error is an [Error] of the kind
+// [TooLarge] for the limits. It is another error for an empty or duplicate key, or a missing owner.
 func Validate(ops []Op) error {
 	if len(ops) == 0 || len(ops) > MaxOps {
 		return &Error{Kind: TooLarge, Err: fmt.Errorf("%d operations, 1 to %d fit", len(ops), MaxOps)}

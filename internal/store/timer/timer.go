@@ -1,7 +1,7 @@
-// Package timer is the port to durable alarms: at a point in time, a nudge is sent.
+// Package timer is the port to durable alarms: at a point in time, a wakeup is sent.
 //
 // An alarm may be late, repeated or lost: the store's due index is authoritative, and a timer only makes the reaction
-// prompt. The adapter guarantees that a nudge is not sent before its time.
+// prompt. The adapter guarantees that a wakeup is not sent before its time.
 package timer
 
 import (
@@ -13,7 +13,7 @@ import (
 
 // Timer is the port. Implementations are safe for concurrent use.
 type Timer interface {
-	// At sets an alarm: the message is sent at that time, or at once if it has passed. If the name is in use, the
+	// At sets an alarm: the message is sent at that time, or immediately if it has passed. If the name is in use, the
 	// first alarm stays and the error is nil. An error means that the alarm may or may not be set.
 	At(ctx context.Context, name string, at time.Time, m queue.Message) error
 	// Stop removes an alarm, if possible. The error is nil if there is none.

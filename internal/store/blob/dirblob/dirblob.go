@@ -1,5 +1,5 @@
 // Package dirblob is the blob port over a folder: each value is a file that is written elsewhere and then renamed. Its
-// bytes take their room from what divides the disk.
+// bytes count against the divided room of the disk.
 package dirblob
 
 import (

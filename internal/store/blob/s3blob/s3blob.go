@@ -1,6 +1,6 @@
 // Package s3blob is the blob port over an S3 bucket.
 //
-// It does not know what a value means. It imports its port and the SDK.
+// It does not know the meaning of a value. It imports its port and the SDK.
 package s3blob
 
 import (

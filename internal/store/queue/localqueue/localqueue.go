@@ -1,5 +1,5 @@
-// Package localqueue is the queue port inside one process: fair between groups, the users of a group and the bases of a
-// user, and empty after a restart (the sweeper then sends all again).
+// Package localqueue is the queue port inside one process. It is fair between groups, the users of a group and the
+// bases of a user. It is empty after a restart; the sweeper then sends all messages again.
 //
 // It imports its port, and share.
 package localqueue
@@ -17,14 +17,14 @@ import (
 	"agentplatform/internal/store/queue"
 )
 
-// capacity bounds the memory. The sweeper sends again what is refused.
+// capacity bounds the memory. The sweeper sends refused messages again.
 var capacity = share.Limits{All: 100_000, Reserve: 25_000, Organization: 50_000, User: 40_000}
 
 // ErrFull is returned by Send, and by Retry without a delay, if the queue has no capacity left for the sender.
 var ErrFull = errors.New("localqueue: full")
 
-// Queue is a queue in memory. It implements [queue.Queue] and [queue.Source]. A delivery that is not answered holds a
-// unit of what the queue shares out. So does a place that [Queue.Reserve] has given.
+// Queue is a queue in memory. It implements [queue.Queue] and [queue.Source]. An unanswered delivery holds one of the
+// shared units. So does a place that [Queue.Reserve] has given.
 type Queue struct {
 	shared, entries *share.Pool
 
@@ -42,7 +42,7 @@ type entry struct {
 	unit     *share.Part
 }
 
-// New makes an empty queue that delivers every message to who receives it.
+// New makes an empty queue that delivers every message to any receiver.
 func New() *Queue { return Shared(share.Limits{All: math.MaxInt64}) }
 
 // Shared makes an empty queue with so many units for unanswered deliveries and reserved places. The messages of a user
@@ -54,8 +54,8 @@ func Shared(limits share.Limits) *Queue {
 	}
 }
 
-// Send adds a message, unless an equal one waits: a sweeper repeats the nudges of what waits for long. The error
-// is [ErrFull].
+// Send adds a message, unless an equal one waits: a sweeper repeats the wakeups of runs and jobs that wait for long.
+// The error is [ErrFull].
 func (q *Queue) Send(_ context.Context, m queue.Message) error {
 	return q.push(entry{Message: m})
 }
@@ -92,7 +92,7 @@ func (q *Queue) signal() {
 }
 
 // Receive waits for a message that may be delivered. Groups take turns, and so do the users of a group and the bases of
-// a user. Who may not have one now keeps its turn. The error is ctx's.
+// a user. A group, user or base that may not have a message now keeps its turn. The error is ctx's.
 func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 	for {
 		if d, ok := q.pop(); ok {
@@ -192,7 +192,7 @@ func (q *Queue) Waits(at queue.Message) bool {
 	})
 }
 
-// Ack gives back what the delivery holds. Receive has removed the message itself. The error is always nil.
+// Ack returns the unit that the delivery holds. Receive has removed the message itself. The error is always nil.
 func (q *Queue) Ack(_ context.Context, d queue.Delivery) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -45,7 +45,7 @@ func (m *model) waits(who share.Holder) bool {
 
 func holder(m queue.Message) share.Holder { return share.Holder{Organization: m.Group, User: m.User} }
 
-// could says whether somebody may have a unit more.
+// could reports whether somebody may have a unit more.
 func (m *model) could(who share.Holder) bool {
 	part := m.units.Part(who)
 	if part.Take(1) != nil {

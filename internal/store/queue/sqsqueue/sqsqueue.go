@@ -1,5 +1,5 @@
 // Package sqsqueue is the queue port over an SQS standard queue. The message group id is the organization and one of a
-// few parts of it, which gives fair queues: a busy organization does not delay a quiet one.
+// few parts of it. So SQS makes the queue fair: a busy organization does not delay a quiet one.
 //
 // It knows no run. It imports its port and the SDK.
 package sqsqueue
@@ -81,8 +81,8 @@ const (
 	tries = 3
 )
 
-// SendAll implements [queue.Batcher], with a call for ten messages. What a call did not accept by a fault of SQS is
-// sent again, at most twice. The errors are those of SQS.
+// SendAll implements [queue.Batcher], with a call for ten messages. Messages that a call did not accept because of a
+// fault of SQS are sent again, at most twice. The errors are those of SQS.
 func (q *Queue) SendAll(ctx context.Context, ms []queue.Message) []error {
 	errs := make([]error, len(ms))
 	for from := 0; from < len(ms); from += MaxBatch {
@@ -135,7 +135,7 @@ func (q *Queue) sendSome(ctx context.Context, ms []queue.Message, at []int, errs
 // LongPoll is how long SQS waits for a message in one request of Receive; the client must have the patience.
 const LongPoll = 20 * time.Second
 
-// Receive implements [queue.Source]. A message that is no nudge is left in the queue and ends in the dead-letter
+// Receive implements [queue.Source]. A message that is not a wakeup is left in the queue and ends in the dead-letter
 // queue. The error is ctx's, or one of SQS.
 func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 	for {
@@ -154,7 +154,8 @@ func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 	}
 }
 
-// Delivered decodes a message as SQS or a Lambda trigger delivers it. The error says that the message is no nudge.
+// Delivered decodes a message as SQS or a Lambda trigger delivers it. It returns an error if the message is not a
+// wakeup.
 func Delivered(body, receipt string, attributes map[string]string) (queue.Delivery, error) {
 	d := queue.Delivery{Handle: receipt, Receives: 1}
 	if err := json.Unmarshal([]byte(body), &d.Nudge); err != nil {

@@ -1,5 +1,5 @@
-// Package kmsseal is the seal port over AWS KMS with envelope encryption: each text is encrypted with its own data
-// key, which only KMS can unwrap, and only for the owner for which it was made.
+// Package kmsseal is the seal port over AWS KMS with envelope encryption. Each text is encrypted with its own data key.
+// Only KMS can unwrap that key, and only for the owner for which it was made.
 //
 // It knows no record. It imports its port, an LRU cache and the SDK.
 package kmsseal

@@ -1,7 +1,7 @@
 // Package cachetable is a table port that caches the results of Get: for items that are read with every request and
 // rarely change. If several processes write, cached items may be stale for as long as they live in the cache.
 //
-// A commit removes its keys from the cache, also if it is refused, so that a caller that decides again reads again.
+// A commit removes its keys from the cache, even if it is refused. So a caller that decides again reads the new values.
 // The package imports its port and an LRU cache.
 package cachetable
 
@@ -82,8 +82,8 @@ func (t *Table) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, erro
 	return items, nil
 }
 
-// Commit commits to the underlying table and removes the keys from the cache, whatever the result. The error is that
-// of the underlying table.
+// Commit commits to the underlying table. It removes the keys from the cache, also if the commit fails. The error is
+// that of the underlying table.
 func (t *Table) Commit(ctx context.Context, token string, ops ...table.Op) error {
 	defer func() {
 		t.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// batch is what the requests of one sync write. It belongs to the committing goroutine.
+// batch has the writes of the requests of one sync. It belongs to the committing goroutine.
 type batch struct {
 	table  *Table
 	write  *pebble.Batch
@@ -109,8 +109,8 @@ const (
 	purgePause = time.Second
 )
 
-// purge removes a few expired items along with a batch, so that they need neither space for long nor commits of their
-// own. Items written before the index of expiry times existed are not removed.
+// purge removes a few expired items along with a batch. So they need neither space for long nor commits of their own.
+// Items written before the index of expiry times existed are not removed.
 func (b *batch) purge() error {
 	t, now, purged := b.table, b.table.now(), 0
 	if now.Sub(t.purgedAt).Abs() < purgePause {

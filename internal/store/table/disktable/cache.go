@@ -50,7 +50,7 @@ func (c *cache) add(name string, p *partition) {
 	c.put(name, p)
 }
 
-// replace applies what a batch has written, nil for deleted items, to the partitions that the cache holds.
+// replace applies a batch's writes, nil for deleted items, to the partitions that the cache holds.
 func (c *cache) replace(written map[table.Key]*table.Item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *cache) put(name string, p *partition) {
 	}
 }
 
-// partition is what the cache holds of a partition. It does not change, and neither do its items.
+// partition is the cached part of a partition. It does not change, and neither do its items.
 type partition struct {
 	items   []*table.Item // all of them, by their sort keys; nil if the partition is large
 	bytes   int           // of items

@@ -11,8 +11,7 @@ import (
 )
 
 // Prefixes of the rows in the engine. The key of an item row is itemPrefix, the partition, a zero byte, and the sort
-// key. Index rows have no value: their keys contain the key of the item, so that a change of the body rewrites no
-// index.
+// key. Index rows have no value: their keys contain the key of the item. So a change of the body rewrites no index.
 const (
 	itemPrefix = 'i'
 	listPrefix = 'l'
@@ -118,7 +117,7 @@ type decoder struct {
 	bad bool
 }
 
-// varint decodes what [binary.AppendVarint] has written: the sign is the lowest bit.
+// varint decodes the result of [binary.AppendVarint]: the sign is the lowest bit.
 func (d *decoder) varint() int64 {
 	v := d.uvarint()
 	return int64(v>>1) ^ -int64(v&1) //nolint:gosec // the bits as they were written

@@ -1,9 +1,9 @@
 // Package disktable is the table port over an embedded engine (Pebble) in one folder, for local use.
 //
-// One goroutine commits: it takes all waiting commits, checks the conditions of each against the store and the
-// commits queued before it, writes the accepted ones as one batch, syncs once, and only then responds. So a commit is
-// durable before its caller knows, many commits share one sync, and no reader sees data that a crash could lose (a
-// batch becomes visible after its sync). A folder can be open in one process only.
+// One goroutine commits. It takes all waiting commits, and checks the conditions of each against the store and the
+// commits queued before it. It writes the accepted ones as one batch, syncs once, and only then responds. So a commit
+// is durable before its caller knows, many commits share one sync, and no reader sees data that a crash could lose. (A
+// batch becomes visible after its sync.) A folder can be open in one process only.
 //
 // It imports its port, the engine and an LRU cache.
 package disktable
@@ -47,8 +47,8 @@ const compactedFiles = 8
 const maxBatch = 256
 
 // maxDead is how many removed and replaced rows the engine keeps in memory. A reader of a range steps over each of
-// them, and those of due times lie where each look for what is due begins. A flush drops the replaced ones, and of the
-// removed ones all but a mark, which goes with the next compaction; there is one flush a flushPause, as it costs a busy
+// them. Those of due times are at the beginning of each read of due items. A flush drops the replaced rows. Of a
+// removed row a mark is left, which goes with the next compaction. There is one flush a flushPause, as it costs a busy
 // store a little.
 const (
 	maxDead    = 4096
@@ -95,7 +95,7 @@ type Options struct {
 	Free func() int64
 }
 
-// minFree is what must be left on the disk for a commit: the engine ends the process when it cannot write.
+// minFree is how many bytes a commit must leave free on the disk: the engine ends the process when it cannot write.
 const minFree = 8 << 20
 
 // Usage is how many bytes the disk of a folder has left for this process, and how many in all.
@@ -104,8 +104,8 @@ func Usage(dir string) (free, all int64, err error) {
 	return int64(usage.AvailBytes), int64(usage.TotalBytes), err
 }
 
-// Open opens the store in dir, and creates it if there is none. The error is [ErrInUse] if another process has it
-// open; it says so if the store has another format, or is one of the file system or the engine.
+// Open opens the store in dir, and creates it if there is none. The error is [ErrInUse] if another process has it open.
+// It is another error if the store has another format, or one of the file system or the engine.
 func Open(dir string, o Options) (*Table, error) {
 	t := &Table{
 		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), now: o.Now, free: o.Free,
@@ -158,7 +158,7 @@ func (t *Table) open(dir string, fs vfs.FS) error {
 		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
 	if onDisk {
-		options.WithFSDefaults() // as the engine does where it is given no file system: tells of a slow disk
+		options.WithFSDefaults() // the engine's default without a file system: it reports a slow disk
 	}
 	db, err := pebble.Open(dir, options)
 	if err != nil {
@@ -231,8 +231,8 @@ func (t *Table) Close() error {
 	return err
 }
 
-// view is a snapshot of the store as of the last sync. The engine shows a batch to readers before its sync has ended;
-// readers of a view do not see it until it can no longer be lost.
+// view is a snapshot of the store as of the last sync. The engine shows a batch to readers before its sync has ended.
+// Readers of a view do not see it until it can no longer be lost.
 type view struct {
 	*pebble.Snapshot
 	users  atomic.Int64 // reference count: 1 for the newest view, plus its readers
@@ -247,7 +247,7 @@ func (v *view) release() error {
 	return nil
 }
 
-// publish makes everything committed so far visible in one step. written is what the last batch wrote, nil for deleted
+// publish makes all commits so far visible in one step. written are the writes of the last batch, nil for deleted
 // items.
 func (t *Table) publish(written map[table.Key]*table.Item) {
 	t.views.Add(1)
@@ -467,9 +467,9 @@ func above(prefix []byte) []byte {
 	return high
 }
 
-// Commit implements [table.Table]. It returns when the operations are on disk. The error is that of [table.Validate],
-// a [table.Refused], or a [table.Error]: [table.Down] if the store is closed or ctx has ended before, [table.Full] if
-// the disk is, [table.Unknown] if the write failed.
+// Commit implements [table.Table]. It returns when the operations are on disk. The error is that of [table.Validate], a
+// [table.Refused], or a [table.Error]. Its kind is [table.Down] if the store is closed or ctx ended before the write.
+// It is [table.Full] if the disk is full, and [table.Unknown] if the write failed.
 func (t *Table) Commit(ctx context.Context, _ string, ops ...table.Op) error {
 	if err := table.Validate(ops); err != nil {
 		return err
@@ -557,7 +557,7 @@ func (t *Table) write(b *batch) error {
 	return nil
 }
 
-// flush has the engine drop what is dead, when there is much of it and the last flush was a while ago.
+// flush makes the engine drop dead rows, when there are many and the last flush was a while ago.
 func (t *Table) flush(dead int) {
 	t.dead += dead
 	now := t.now()

@@ -9,12 +9,12 @@ import (
 )
 
 // paced is a file system on which the engine's flushes and compactions are spread over time. Each would take a core to
-// itself for as long as it lasts, and those who commit meanwhile would wait. So it pauses after each piece that it has
-// written, for a multiple of the time that the piece has taken. (The rate limiter of RocksDB is for the same; it
-// counts bytes a second, which must be known of the disk.)
+// itself for as long as it lasts, and commits would wait meanwhile. So it pauses after each piece that it has written,
+// for a multiple of the time of that piece. (The rate limiter of RocksDB has the same purpose. It counts bytes a
+// second, so it needs a figure of the disk.)
 //
-// There are no pauses when a flush or a compaction is late, so that writers do not have to wait for one, nor while the
-// store is opened, where nobody else works.
+// There are no pauses when a flush or a compaction is late, so that writers do not have to wait for one. There are none
+// while the store is opened, when nothing else runs.
 type paced struct {
 	vfs.FS
 
@@ -100,8 +100,8 @@ func (f *pacedFile) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// ease is 1 where there is time, and 0 where there is none: when a flush has another memtable waiting behind it, and
-// when the next compaction of level 0 is due before this one has ended.
+// ease is 1 if there is time, and 0 if there is none. There is none for a flush when another memtable waits behind it.
+// There is none for a compaction when the next one of level 0 is due before this one has ended.
 func (f *pacedFile) ease() float64 {
 	switch {
 	case !f.flush:

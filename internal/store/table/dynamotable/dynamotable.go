@@ -1,8 +1,8 @@
 // Package dynamotable is the table port over one DynamoDB table.
 //
-// A commit of several operations is a TransactWriteItems with our own client token; one of a single operation is a
+// A commit of several operations is a TransactWriteItems with our own client token. One of a single operation is a
 // conditional write. Nothing is retried here: each call returns one translated result, and the callers know which
-// errors to retry. Items are stored as native attributes, so that they can be read in the AWS console.
+// errors to retry. Items are stored as native attributes, so they can be read in the AWS console.
 //
 // It knows no record. It imports its port and the SDK.
 package dynamotable
@@ -103,7 +103,7 @@ func inOrder[T any](keys []table.Key, found map[table.Key]T) []T {
 // rounds bounds how often a batch requests unprocessed keys; each response has up to 16 MB.
 const rounds = 16
 
-// batches reads distinct keys in batches with the options of how, and has take take what is there.
+// batches reads distinct keys in batches with the options of how, and calls take with each item that exists.
 func (t *Table) batches(ctx context.Context, keys []table.Key, how types.KeysAndAttributes,
 	take func(map[string]types.AttributeValue) error) error {
 	distinct := slices.Compact(slices.SortedFunc(slices.Values(keys), func(a, b table.Key) int {
@@ -142,8 +142,7 @@ func (t *Table) batch(ctx context.Context, batch types.KeysAndAttributes,
 	return &table.Error{Kind: table.Throttled, Err: fmt.Errorf("%d keys were left unread", len(batch.Keys))}
 }
 
-// Glance implements [table.Glancer]: a call for a hundred keys, half the read units of Get, and nothing of the bodies
-// is transferred.
+// Glance implements [table.Glancer]: a call for a hundred keys, half the read units of Get, and no transfer of bodies.
 func (t *Table) Glance(ctx context.Context, keys ...table.Key) ([]table.Mark, error) {
 	seen := map[table.Key]table.Mark{}
 	err := t.batches(ctx, keys, types.KeysAndAttributes{
@@ -274,9 +273,9 @@ func (t *Table) entries(ctx context.Context, index, at string, q *dynamodb.Query
 
 // Commit implements [table.Table].
 //
-// An expired item counts as absent, though DynamoDB may remove it days later. The clock is not part of the
-// conditions, as a repetition must send the same request; a refusal by an expired item is retried with the condition
-// that it is still the same item.
+// An expired item counts as absent, though DynamoDB may remove it days later. The clock is not part of the conditions,
+// as a repetition must send the same request. A refusal by an expired item is retried with the condition that it is
+// still the same item.
 func (t *Table) Commit(ctx context.Context, token string, ops ...table.Op) error {
 	if err := table.Validate(ops); err != nil {
 		return err
@@ -369,7 +368,7 @@ func (t *Table) single(ctx context.Context, op table.Op, g guard) error {
 	return nil
 }
 
-// allOld makes a refusal return the current item, so that no further read is needed.
+// allOld makes a refusal return the current item, which saves another read.
 const allOld = types.ReturnValuesOnConditionCheckFailureAllOld
 
 func (t *Table) action(op table.Op, g guard) (types.TransactWriteItem, error) {

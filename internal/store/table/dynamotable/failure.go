@@ -77,9 +77,9 @@ func writeFailure(err error, at []int) error {
 	}
 }
 
-// rejected reports whether DynamoDB said that the request is invalid: a bug of ours. A refusal that says nothing,
-// because its body was cut off or is of something between, is none: DynamoDB also refuses with 400 what is to be tried
-// again.
+// rejected reports whether DynamoDB rejected the request as invalid: a bug of ours. It returns false for a refusal
+// without a code: its body was cut off, or it comes from a server between. DynamoDB also refuses with 400 requests that
+// are to be repeated.
 func rejected(err error) bool {
 	var answer *smithyhttp.ResponseError
 	var said smithy.APIError
@@ -87,7 +87,7 @@ func rejected(err error) bool {
 		errors.As(err, &said) && said.ErrorCode() != unnamed
 }
 
-// unnamed is the code that the SDK gives an error whose body has none.
+// unnamed is the SDK's code of an error whose body has none.
 const unnamed = "UnknownError"
 
 // neverSent reports whether no connection was made, so that nothing can have been applied.
@@ -97,7 +97,7 @@ func neverSent(err error) bool {
 }
 
 // cancelled translates the reasons of a cancelled transaction, one for each action. A failed condition is reported
-// first, whatever else failed; otherwise contention comes before throttling.
+// before all other failures; contention is reported before throttling.
 func cancelled(c *types.TransactionCanceledException, at []int) error {
 	refused := &table.Refused{}
 	found, other := map[table.Kind]bool{}, false

@@ -160,8 +160,8 @@ func bad(i *table.Item, attribute string, err error) error {
 // depth is the maximal nesting of a native value: DynamoDB allows 32 levels, of which the body is the first.
 const depth = 30
 
-// native makes an attribute of a JSON value. What DynamoDB cannot hold (numbers of more than 38 digits, deep nesting,
-// members without a name) stays JSON in a binary attribute, which is used for nothing else.
+// native makes an attribute of a JSON value. Some values do not fit DynamoDB: numbers of more than 38 digits, deep
+// nesting, members without a name. They stay JSON in a binary attribute, which is used for nothing else.
 func native(body []byte) (types.AttributeValue, error) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()

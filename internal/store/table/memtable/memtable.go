@@ -1,4 +1,4 @@
-// Package memtable is the table port in memory: for data that need not outlive the process (stream frames on a
+// Package memtable is the table port in memory. It is for data that need not outlive the process (stream frames on a
 // laptop), and for the simulator, which needs a deterministic store.
 //
 // It starts no goroutine. It imports its port and an ordered map.

@@ -69,7 +69,7 @@ type bench struct {
 	lag, glanceLag time.Duration
 }
 
-// glance looks at keys until it sees what is wanted, up to the adapter's lag.
+// glance polls keys until the result is as wanted, up to the adapter's lag.
 func (b bench) glance(want []table.Mark, keys ...table.Key) {
 	b.Helper()
 	for end := time.Now().Add(b.glanceLag); ; time.Sleep(b.glanceLag / 50) {
@@ -224,7 +224,7 @@ func commitConditions(t *testing.T, b bench) {
 			if c.there {
 				b.commit(table.Put(item("p", k), table.Absent()))
 			}
-			// A commit of a single check has no effect, so there is always a write beside it.
+			// A commit of a single check has no effect, so there is always a write in the same commit.
 			err := b.try(op(k), table.Put(item("beside", k), table.Absent()))
 			_, refused := errors.AsType[*table.Refused](err)
 			assert.Equal(t, c.refused, refused, "%s: %v", k, err)

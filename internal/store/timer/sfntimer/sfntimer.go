@@ -1,5 +1,5 @@
-// Package sfntimer is the timer port over AWS Step Functions: an alarm is an execution of a state machine that waits
-// until a point in time and then sends the nudge to a queue.
+// Package sfntimer is the timer port over AWS Step Functions. An alarm is an execution of a state machine that waits
+// until a point in time and then sends the wakeup to a queue.
 //
 // It knows no run. It imports its port's message and the SDK.
 package sfntimer
@@ -36,8 +36,9 @@ type Timer struct {
 // New makes a timer over a client; machine is the ARN of the state machine.
 func New(api *sfn.Client, machine string) *Timer { return &Timer{api: api, machine: machine} }
 
-// Client makes a client for [New]. Whoever sets or stops an alarm goes on without it, and waits for one more try at
-// most: where Step Functions throttles, the SDK's own three take six seconds, of a worker or of a client's answer.
+// Client makes a client for [New]. The caller can go on without an alarm, so a call waits for one more attempt at most.
+// If Step Functions throttles, the SDK's default of three attempts takes six seconds, from a worker or a client's
+// response.
 func Client(account aws.Config) *sfn.Client {
 	return sfn.NewFromConfig(account, func(o *sfn.Options) {
 		o.Retryer = retry.NewStandard(func(s *retry.StandardOptions) { s.MaxAttempts, s.MaxBackoff = 2, time.Second })

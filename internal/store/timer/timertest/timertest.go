@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/store/timer"
 )
 
-// Bench is a timer and the queue that receives its nudges.
+// Bench is a timer and the queue that receives its wakeups.
 type Bench struct {
 	Timer timer.Timer
 	Queue queue.Source
