@@ -1,13 +1,13 @@
-// Package analytics answers how much was used: totals and series, from rollups of the ledger.
+// Package analytics answers queries about use: totals and series, from rollups of the ledger.
 //
-// The ledger is the truth. Quarters of an hour that have been over for a while are rolled up, by whoever asks or by the
-// daily work of an organization (see [Analytics.Daily]); a while after the end of their day once more, which counts
-// what came late; then the day is what its quarters add up to. How far each of the three has come is one item. A commit
-// that moves it on has what it moves over, on condition of what was read: so two that roll up the same do no harm, nor
-// does one that dies between. What is not rolled up yet is read from the ledger itself. Nothing is counted while runs
-// go on.
+// The ledger is the truth. Quarters of an hour that have been over for a while are rolled up, by a query or by the
+// daily work of an organization (see [Analytics.Daily]). A while after the end of their day they are rolled up again,
+// which counts late entries. Then the day is the sum of its quarters. How far each of the three has come is one item. A
+// commit that moves it on contains the rollups of that span, on condition of the item as it was read. So two processes
+// that roll up the same do no harm, nor does one that dies between. The rest is read from the ledger itself. Nothing is
+// counted while runs go on.
 //
-// Costs are computed when they are shown, by the prices of now: the ledger says what was used, and of which model.
+// Costs are computed when they are shown, by the present prices: the ledger has the tokens of each model.
 //
 // It must not know HTTP. It imports rollup, record, catalog, host and problem.
 package analytics
@@ -37,7 +37,7 @@ type Analytics struct {
 	rolling sync.Map // by organization: a *sync.Mutex, held while this process rolls up its ledger
 }
 
-// Question says what to add up: the entries of a span of time that pass a filter.
+// Question selects the entries to add up: those of a span of time that pass a filter.
 type Question struct {
 	From, To time.Time
 	Filter   rollup.Filter
@@ -59,7 +59,7 @@ func (q Question) check() error {
 	)
 }
 
-// Summary is what a span of time adds up to.
+// Summary is the sum of a span of time.
 type Summary struct {
 	Entries       map[rollup.Metric]int64 // by status
 	Total         int64
@@ -217,5 +217,5 @@ func (a *Analytics) Prices(ctx context.Context, scope record.Scope) (Prices, err
 	return p, nil
 }
 
-// CostOf is what an entry costs; false without a price of any of its models.
+// CostOf is the cost of an entry; false without a price of any of its models.
 func (p Prices) CostOf(e record.Entry) (float64, bool) { return p.Cost(counted(e).Tokens()) }

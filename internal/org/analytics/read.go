@@ -8,12 +8,12 @@ import (
 	"agentplatform/internal/store/rollup"
 )
 
-// reading is what is read for a question.
+// reading is the plan to read the data of a question.
 type reading struct {
 	Question
 
-	view rollup.View // which tells apart what the question does
-	days bool        // days in UTC are not to be told apart further
+	view rollup.View // which separates the question's dimensions
+	days bool        // days in UTC need not be divided further
 }
 
 // source is where a span of time is read from.
@@ -31,8 +31,8 @@ type span struct {
 	of       source
 }
 
-// spans divides the range of a reading: whole days are read from their rollups, as far as there are any, then quarters
-// of an hour, and the ledger for the rest.
+// spans divides the range of a reading. Whole days are read from their rollups, as far as there are any, then quarters
+// of an hour. The rest is read from the ledger.
 func (r reading) spans(rolled record.Rolled, now time.Time) []span {
 	to := earlier(r.To, now.Add(time.Hour)) // other clocks may be ahead; later than that nothing has happened
 	days := earlier(to, rolled.Days).Truncate(day)
@@ -113,7 +113,7 @@ func (a *Analytics) read(
 			return err
 		}
 	}
-	// Of an organization that is being removed, some of what was to be read may have been gone.
+	// If an organization is being removed, some data may have been deleted before it was read.
 	_, err = a.living(ctx, scope)
 	return err
 }

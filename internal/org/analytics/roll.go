@@ -19,24 +19,24 @@ import (
 const (
 	day = 24 * time.Hour
 	// Grace is how long a quarter of an hour has been over when it is rolled up. An entry has the time at which its run
-	// was settled by the clock of the one who did; the commit comes up to [record.Tx.Commit]'s patience later, and the
-	// clocks of two machines may differ. None comes later than that, unless a machine stood still in between or its
-	// clock was set.
+	// was settled, by the clock of the process that did. The commit comes up to [record.Tx.Commit]'s patience later,
+	// and the clocks of two machines may differ. None comes later than that, unless a machine stood still in between or
+	// its clock was set.
 	Grace = 15 * time.Minute
-	// late is how long a day has been over when its quarters are rolled up once more, for what came late after all.
+	// late is how long a day has been over when its quarters are rolled up again, for entries later than Grace.
 	late = record.LateWrites
-	// suspect is how much is rolled up once more when a clock turns out to have been ahead: entries came since, behind
-	// what it had rolled up.
+	// suspect is how much is rolled up again when a clock turns out to have been ahead. Since then, entries came with
+	// times before the end of its rollups.
 	suspect = 31 * day
 
-	// patience is how many entries are rolled up for one who asks. Half a million runs a day are 5,000 in a quarter;
-	// and as many empty days as a question may be about are rolled up for it.
+	// patience is how many entries one query may roll up. Half a million runs a day are 5,000 in a quarter. One query
+	// also rolls up as many empty days as a question may cover.
 	patience = 100_000
-	// a day costs as much of that, and two writes, whatever there is.
+	// a day costs as much of that, and two writes, with or without entries.
 	daily = 200
 )
 
-// work is what is done with a span of the ledger.
+// work is a kind of work on a span of the ledger.
 type work int
 
 const (
@@ -51,12 +51,12 @@ type piece struct {
 	of       work
 }
 
-// ends are until when quarters may be rolled up, and until when what they say is final.
+// ends are the time until which quarters may be rolled up, and the time until which their sums are final.
 func ends(now time.Time) (closed, final time.Time) {
 	return now.Add(-Grace).Truncate(rollup.Quarter), now.Add(-late).Truncate(day)
 }
 
-// next is the next piece to roll up now; false: there is none. What every question needs comes first.
+// next is the next piece to roll up now; false: there is none. The pieces that every question needs come first.
 func next(r record.Rolled, now time.Time) (piece, bool) {
 	closed, final := ends(now)
 	switch full := r.Checked.Truncate(day); {
@@ -69,8 +69,9 @@ func next(r record.Rolled, now time.Time) (piece, bool) {
 	}
 }
 
-// takenBack is how far a ledger is rolled up when a clock that was ahead went further than it may, by now: what is not
-// over yet, and for how long it was taken to be over nobody knows. Clocks that are set right differ by less.
+// takenBack corrects how far a ledger is rolled up when a clock that was ahead went too far. Quarters that are not over
+// yet are rolled up again. So are those of the time suspect before now, as nobody knows for how long the clock was
+// ahead. Clocks that are set right differ by less.
 func takenBack(r record.Rolled, now time.Time) (record.Rolled, bool) {
 	if !r.Quarters.After(now) && !r.Checked.After(now.Add(-Grace)) {
 		return r, false
@@ -81,8 +82,8 @@ func takenBack(r record.Rolled, now time.Time) (record.Rolled, bool) {
 	}, true
 }
 
-// Daily is the daily work for an organization: it rolls up what has not been. behind says that there is more to do;
-// there is nothing for one that is being removed. The error is one of the store.
+// Daily is the daily work for an organization: it rolls up the rest of its ledger. behind reports whether more is left.
+// For an organization that is being removed it does nothing. The error is one of the store.
 func (a *Analytics) Daily(ctx context.Context, organization string) (behind bool, err error) {
 	behind, err = a.roll(ctx, record.Of(organization), 10*patience)
 	if problem.Is(err, "not_found") {
@@ -91,8 +92,8 @@ func (a *Analytics) Daily(ctx context.Context, organization string) (behind bool
 	return behind, err
 }
 
-// Again has what an organization's ledger says from a time on rolled up once more, by who asks next or by the daily
-// work. The error is one of the store, or [record.ErrConflict].
+// Again makes the next query or the daily work roll up an organization's ledger again, from a time on. The error is one
+// of the store, or [record.ErrConflict].
 func (a *Analytics) Again(ctx context.Context, organization string, from time.Time) error {
 	e, err := a.Store.Rolled(ctx, record.Of(organization))
 	if err != nil {
@@ -110,9 +111,9 @@ func (a *Analytics) Again(ctx context.Context, organization string, from time.Ti
 	return tx.Commit(ctx)
 }
 
-// living returns what each commit that rolls up a ledger requires: that its organization is as it was read, so that
-// nothing is written of one that is being removed, however long whoever writes has stood still. It returns a problem of
-// kind NotFound for one that is.
+// living returns a condition for each commit that rolls up a ledger: its organization is as it was read. So nothing is
+// written of an organization that is being removed, however long the writing process has stood still. It returns a
+// problem of kind NotFound for such an organization.
 func (a *Analytics) living(ctx context.Context, scope record.Scope) (require func(*record.Tx), err error) {
 	if scope.Organization() == record.NoOrganization {
 		return func(*record.Tx) {}, nil
@@ -124,8 +125,8 @@ func (a *Analytics) living(ctx context.Context, scope record.Scope) (require fun
 	return func(tx *record.Tx) { record.Unchanged(tx, o) }, err
 }
 
-// Erase deletes a part of what has been rolled up of an organization that is being removed. It returns where the next
-// part begins, empty at the end; after is empty for the first one. The error is one of the store.
+// Erase deletes a part of the rollups of an organization that is being removed. It returns where the next part begins,
+// empty at the end; after is empty for the first one. The error is one of the store.
 func (a *Analytics) Erase(ctx context.Context, organization, after string) (next string, err error) {
 	var views []string
 	for _, v := range rollup.Views() {
@@ -136,8 +137,8 @@ func (a *Analytics) Erase(ctx context.Context, organization, after string) (next
 	return a.Store.EraseRollups(ctx, record.Of(organization), views, after)
 }
 
-// current rolls up what somebody who asks needs: quarters of an hour, and days as far as there is time. It returns how
-// far the ledger is rolled up, or a problem of kind Unavailable when there is too much to do at once.
+// current rolls up the part that a query needs: quarters of an hour, and days as far as there is time. It returns how
+// far the ledger is rolled up. If the rest is too much for one query, it returns a problem of kind Unavailable.
 func (a *Analytics) current(ctx context.Context, scope record.Scope) (record.Rolled, error) {
 	if _, err := a.roll(ctx, scope, patience); err != nil {
 		if _, is := problem.As(err); !is && ctx.Err() == nil {
@@ -158,8 +159,9 @@ func (a *Analytics) current(ctx context.Context, scope record.Scope) (record.Rol
 }
 
 // roll rolls up a piece after the other, until nothing is left, or the budget of entries is used up. After a conflict
-// it looks again: somebody else has rolled up the same. What cannot be stored is rolled up by itself, and if it cannot
-// be stored even so, it is told apart no more: nothing that is in the ledger keeps later things from being rolled up.
+// it reads again: another process has rolled up the same. A piece that cannot be stored is divided, and each part is
+// rolled up by itself. If a part cannot be stored even so, its entries are added up under [rollup.Other]. So no entry
+// of the ledger keeps later ones from being rolled up.
 func (a *Analytics) roll(ctx context.Context, scope record.Scope, budget int) (behind bool, err error) {
 	const alone, folded = 1, 2
 	defer a.turn(ctx, scope.Organization())()
@@ -204,8 +206,8 @@ func (a *Analytics) roll(ctx context.Context, scope record.Scope, budget int) (b
 	}
 }
 
-// turn waits while others in this process roll up the same ledger, for a while: then it is done beside them. The
-// returned function ends the turn.
+// turn waits while others in this process roll up the same ledger, for a while. After that the caller works at the same
+// time as they do. The returned function ends the turn.
 func (a *Analytics) turn(ctx context.Context, organization string) (end func()) {
 	const look, looks = 20 * time.Millisecond, 100
 	one, _ := a.rolling.LoadOrStore(organization, new(sync.Mutex))
@@ -222,9 +224,9 @@ func (a *Analytics) turn(ctx context.Context, organization string) (end func()) 
 }
 
 // roller rolls up a piece of a ledger. Each of its commits requires that how far the ledger is rolled up is as it was
-// read, and moves that on over what it writes: the first page of each table. Other pages are written before, under a
-// name that only this first page says. So each table comes into force as a whole. (In the middle of a day that takes
-// several commits nothing is moved on. What they write is in force with the last one, and the same whoever writes it.)
+// read. It moves that on over its writes: the first page of each table. Other pages are written before, under a name
+// that only this first page contains. So each table comes into force as a whole. (A day may take several commits; in
+// its middle nothing is moved on. These writes come into force with the last commit. They are the same for any writer.)
 type roller struct {
 	*Analytics
 
@@ -234,7 +236,7 @@ type roller struct {
 	budget *int
 	by     string // is in the names of pages
 	tx     *record.Tx
-	folds  bool // nothing is told apart
+	folds  bool // all keys are folded into one
 
 	require func(*record.Tx) // is part of each commit, see [Analytics.living]
 
@@ -269,7 +271,7 @@ func (w *roller) quarters(ctx context.Context, p piece) error {
 	moveTo := func(at time.Time) {
 		r := &w.rolled.Value
 		r.Quarters = later(r.Quarters, at)
-		if p.of == rollAgain || fresh { // what is rolled up as late as that is final at once
+		if p.of == rollAgain || fresh { // rollups as late as that are final immediately
 			r.Checked = later(r.Checked, earlier(at, final))
 		}
 	}
@@ -319,7 +321,7 @@ func (w *roller) quarters(ctx context.Context, p piece) error {
 	return w.flush(ctx)
 }
 
-// told is what is told apart of a key.
+// told is the part of a key that stays separate.
 func (w *roller) told(k rollup.Key) rollup.Key {
 	if w.folds {
 		k.Model, k.Agent, k.User, k.APIKey = rollup.Other, rollup.Other, rollup.Other, rollup.Other
@@ -327,7 +329,7 @@ func (w *roller) told(k rollup.Key) rollup.Key {
 	return k
 }
 
-// stands says whether these are the pages of a quarter as they are stored.
+// stands reports whether these are the pages of a quarter as they are stored.
 func (w *roller) stands(ctx context.Context, at time.Time, pages [][]byte) (bool, error) {
 	if len(pages) == 0 {
 		return true, nil // where nothing is in the ledger nothing was
@@ -352,8 +354,8 @@ func (w *roller) stands(ctx context.Context, at time.Time, pages [][]byte) (bool
 	return stored != nil && bytes.Equal(stored.Sum(nil), now.Sum(nil)), nil
 }
 
-// days adds up the quarters of whole days, which are final: so whoever does comes to the same tables. It ends with the
-// day in which the budget is used up.
+// days adds up the quarters of whole days. These are final, so every process gets the same tables. It ends with the day
+// in which the budget is used up.
 func (w *roller) days(ctx context.Context, p piece) error {
 	r := &w.rolled.Value
 	for ; r.Days.Before(p.to) && *w.budget > 0; r.Days = r.Days.Add(day) {
@@ -423,7 +425,7 @@ func (w *roller) write(ctx context.Context, pages [][]byte, put func(*record.Tx,
 	return nil
 }
 
-// flush commits what has been written, and moves on how far the ledger is rolled up. A next unit of work begins.
+// flush commits the writes so far, and moves on how far the ledger is rolled up. A next unit of work begins.
 func (w *roller) flush(ctx context.Context) error {
 	if w.rolled.Value == w.stored { // in the middle of a day
 		w.tx.RequireRolled(w.scope.Organization(), w.rolled)
@@ -460,7 +462,7 @@ func (a *Analytics) Days(
 	return nil
 }
 
-// KeyOf says of whom and what an entry speaks. Earlier versions took models with names of any length.
+// KeyOf is the key of an entry. Earlier versions took models with names of any length.
 func KeyOf(e record.Entry) rollup.Key {
 	return rollup.Key{
 		Kind: e.Kind, Status: e.Status, Model: rollup.Name(e.Model), Agent: e.AgentID, User: e.UserID,
@@ -468,7 +470,7 @@ func KeyOf(e record.Entry) rollup.Key {
 	}
 }
 
-// counted is what counts of an entry.
+// counted is the part of an entry that counts.
 func counted(e record.Entry) rollup.Entry {
 	c := rollup.Entry{
 		Key:         KeyOf(e),

@@ -64,7 +64,7 @@ func Published(ctx context.Context, s record.Reader, scope record.Scope, id stri
 	return a, err
 }
 
-// AgentSpec is what a client may set of an agent.
+// AgentSpec is the part of an agent that a client may set.
 type AgentSpec struct {
 	Name             string            `json:"name"`
 	Description      string            `json:"description"`
@@ -116,17 +116,17 @@ func (p Policy) Asks(offers []tool.Offer, o tool.Offer) bool {
 	return p.Mode == "always" || len(p.Unknown) > 0 || p.Mode == "tools" && tool.Listed(offers, o, p.Tools)
 }
 
-// NamesSearch reports whether the policy wants an approval of searches. They change nothing, and find only what the
-// run's user may read.
+// NamesSearch reports whether the policy wants an approval of searches. Searches change nothing, and find only
+// documents that the run's user may read.
 func (a AgentApproval) NamesSearch() bool {
 	return a.Mode == "tools" && slices.Contains(a.Tools, "search")
 }
 
-// Loosens names what needs fewer approvals by s than by was, or has other people give them: tools, and members of a
-// body. all are the tools of the toolkits of both, also those that are off.
+// Loosens names the calls that need fewer approvals by s than by was, or whose approvers change: tools, and members of
+// a body. all are the tools of the toolkits of both, also those that are off.
 //
-// Where no groups are named, managers decide. The first groups are whom they have decide for them, so they loosen
-// nothing, unless the run's own user may not approve.
+// If no groups are named, managers decide. The first groups then decide for the managers, so they loosen nothing,
+// unless the run's own user may not approve.
 func (s AgentSpec) Loosens(was AgentSpec, all []tool.Offer) (names []string) {
 	if was.Approval.OthersOnly() && !s.Approval.OthersOnly() {
 		names = append(names, "calls by the run's own user (body.approval.self)")
@@ -168,7 +168,7 @@ type AgentModel struct {
 	MaxTokens   *int     `json:"max_tokens"`
 }
 
-// AgentApproval says which tool calls need a human's approval.
+// AgentApproval selects the tool calls that need a human's approval.
 type AgentApproval struct {
 	Mode  string   `json:"mode" enum:"never,always,tools"`
 	Tools []string `json:"tools"`
@@ -179,15 +179,15 @@ type AgentApproval struct {
 // OthersOnly reports whether the user of a run may not approve its calls.
 func (a AgentApproval) OthersOnly() bool { return a.Self != nil && !*a.Self }
 
-// MaxModelName bounds the full name of a model, in bytes: of an agent's, and of one that has a price. So each model can
-// be priced, asked for, and told apart.
+// MaxModelName bounds the full name of a model, in bytes: of an agent's model, and of one that has a price. So each
+// model can have a price, a filter and a row of its own.
 const MaxModelName = 300
 
-// FullName is how the model is named in the ledger and in prices. The provider demo has one model, of its own name,
-// which need not be said.
+// FullName is the model's name in the ledger and in prices. The provider demo has one model, of its own name, which may
+// be left out.
 func (m AgentModel) FullName() string { return m.Provider + "/" + cmp.Or(m.Name, m.Provider) }
 
-// AgentKnowledge says how an agent searches its knowledge bases.
+// AgentKnowledge sets how an agent searches its knowledge bases.
 type AgentKnowledge struct {
 	// Mode is empty in agents of earlier versions: hybrid.
 	Mode string `json:"mode" enum:"hybrid,semantic,keyword"`
@@ -201,10 +201,10 @@ type AgentKnowledge struct {
 	MinScore *float64 `json:"min_score"`
 }
 
-// DefaultKnowledge is how an agent searches that does not say it.
+// DefaultKnowledge is how an agent searches that does not set it.
 var DefaultKnowledge = AgentKnowledge{Mode: "hybrid", Limit: 6, MaxPerDocument: 3}
 
-// OrDefault fills in what an agent of an earlier version does not say.
+// OrDefault fills in the values that an agent of an earlier version lacks.
 func (k AgentKnowledge) OrDefault() AgentKnowledge {
 	k.Mode, k.Limit = cmp.Or(k.Mode, DefaultKnowledge.Mode), cmp.Or(k.Limit, DefaultKnowledge.Limit)
 	k.MaxPerDocument = cmp.Or(k.MaxPerDocument, DefaultKnowledge.MaxPerDocument)
@@ -218,7 +218,7 @@ type AgentLimits struct {
 	MaxTokens        *int `json:"max_tokens"` // of all model calls of a run, in and out; nil: no bound
 }
 
-// RemovedAgent says that the versions of a deleted agent are kept, for the runs that began with them.
+// RemovedAgent marks that the versions of a deleted agent are kept, for the runs that began with them.
 type RemovedAgent struct {
 	ID           string `json:"agent_id"`
 	Organization string `json:"organization_id"`

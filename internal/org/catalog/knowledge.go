@@ -11,8 +11,8 @@ import (
 	"agentplatform/internal/core/docstate"
 )
 
-// KnowledgeBase is a collection of documents that are searched together. Embedding and Chunking are the settings that
-// clients want, and Language; what search finds was made with those of InForce.
+// KnowledgeBase is a collection of documents that are searched together. Embedding, Chunking and Language are the
+// settings that clients want. The present index was made with those of InForce.
 type KnowledgeBase struct {
 	ID           string         `json:"knowledge_base_id"`
 	Organization string         `json:"organization_id"`
@@ -20,7 +20,7 @@ type KnowledgeBase struct {
 	Description  string         `json:"description"`
 	Embedding    EmbeddingModel `json:"embedding_model"`
 	Chunking     Chunking       `json:"chunking"`
-	Language     string         `json:"language,omitzero"` // of its documents, as ISO 639-1; empty: they tell it
+	Language     string         `json:"language,omitzero"` // of its documents, as ISO 639-1; empty: it is detected
 	GroupIDs     []string       `json:"group_ids"`         // whose members may read; none: the whole organization
 	// Collection is where the index has the chunks that search finds.
 	Collection string   `json:"collection"`
@@ -31,15 +31,15 @@ type KnowledgeBase struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// Settings are what the chunks of a collection are made with.
+// Settings are the settings with which the chunks of a collection are made.
 type Settings struct {
 	Embedding EmbeddingModel `json:"embedding_model"`
 	Chunking  Chunking       `json:"chunking"`
 	Language  string         `json:"language,omitzero"`
 }
 
-// Rebuild makes everything in a knowledge base anew with the wanted settings, in another collection. One that has
-// failed keeps the settings in force.
+// Rebuild makes everything in a knowledge base again with the wanted settings, in another collection. A failed rebuild
+// keeps the settings in force.
 type Rebuild struct {
 	Collection string    `json:"collection"` // also the id of the job
 	InForce    Settings  `json:"in_force"`   // of the collection that search finds
@@ -92,8 +92,8 @@ func (b KnowledgeBase) Placed() (string, string, string) {
 	return "knowledge_base", b.ID, b.Organization
 }
 
-// EmbeddingModel names an embedding model, with what stands before each text that it is asked about. A base keeps the
-// prefixes that the deployment had for the model when the model was named: its vectors were made with them.
+// EmbeddingModel names an embedding model, with the prefixes of the texts that are embedded. A base keeps the prefixes
+// that the deployment had for the model when the model was named: its vectors were made with them.
 type EmbeddingModel struct {
 	Provider      string `json:"provider"`
 	Name          string `json:"name"`
@@ -105,7 +105,7 @@ type EmbeddingModel struct {
 // FullName is how the model is named in the ledger and in prices.
 func (m EmbeddingModel) FullName() string { return m.Provider + "/" + m.Name }
 
-// Chunking says how documents are cut: words of text.
+// Chunking sets how documents are cut, in words of text.
 type Chunking struct {
 	Size    int `json:"size"`
 	Overlap int `json:"overlap"`
@@ -124,12 +124,12 @@ type Source struct {
 	Kind string `json:"kind"`
 	Name string `json:"name,omitzero"`
 	URL  string `json:"url,omitzero"`
-	// What the server of the URL said, to ask whether there is something new.
+	// The validators of the URL's server, for conditional requests.
 	ETag     string `json:"etag,omitzero"`
 	Modified string `json:"modified,omitzero"`
 }
 
-// Document is a document of a knowledge base. Its bytes, and what ingestion makes of them, are in the blob store.
+// Document is a document of a knowledge base. Its bytes, and the results of ingestion, are in the blob store.
 type Document struct {
 	ID            string                     `json:"document_id"`
 	Organization  string                     `json:"organization_id"`
@@ -142,13 +142,13 @@ type Document struct {
 	Size          int64                      `json:"size"`
 	SHA256        string                     `json:"sha256"` // of the bytes, hex; empty: they have not been fetched yet
 	Metadata      map[string]json.RawMessage `json:"metadata,omitzero"`
-	Language      string                     `json:"language,omitzero"` // that a client has said; empty: that of the base, or of the text
+	Language      string                     `json:"language,omitzero"` // set by a client; empty: that of the base, or of the text
 	GroupIDs      []string                   `json:"group_ids"`         // narrows the base's
 	Ingestion     docstate.State             `json:"ingestion"`
 	Bytes         string                     `json:"bytes,omitzero"` // the blob key of what came in
 	Work          Build                      `json:"work,omitzero"`  // what the present ingestion has made
 	Ready         Build                      `json:"ready,omitzero"` // what search finds; none: nothing yet
-	// Next is what search finds once the knowledge base has the build's collection: a rebuild has made it of Ready.
+	// Next is the build to search once the knowledge base has the build's collection: a rebuild has made it of Ready.
 	Next Build `json:"next,omitzero"`
 	// Content is the id of the reservation of the bytes, empty when another document has it.
 	Content   string    `json:"content,omitzero"`
@@ -162,8 +162,8 @@ func (d Document) Placed() (string, string, string) { return "document", d.ID, d
 // Within implements [record.Inner].
 func (d Document) Within() string { return d.KnowledgeBase }
 
-// In is the document as it is when its knowledge base has a collection in force: after the end of a rebuild, Next is
-// what is ready, whether or not that is stored yet.
+// In is the document as it is when its knowledge base has a collection in force. After the end of a rebuild, Next
+// counts as Ready, whether or not that is stored yet.
 func (d Document) In(collection string) Document {
 	if d.Next.Number > 0 && d.Next.Collection == collection {
 		d.Ready, d.Next = d.Next, Build{}
@@ -189,7 +189,7 @@ func (d Document) DueAt() time.Time {
 	return d.Ingestion.Due
 }
 
-// InIngestion is what the document counts as under [IngestingOf], nil if its ingestion is not under way.
+// InIngestion are the document's counts under [IngestingOf], nil if its ingestion is not under way.
 func (d Document) InIngestion() map[string]int64 {
 	if d.Ingestion.Active() && d.Ingestion.Counted {
 		return map[string]int64{"": 1, d.UserID: 1}
@@ -197,7 +197,7 @@ func (d Document) InIngestion() map[string]int64 {
 	return nil
 }
 
-// Build is what one ingestion makes of a document. Each value has a blob, or a place for several.
+// Build is the result of one ingestion of a document. Each value has a blob, or a prefix for several.
 type Build struct {
 	Number     int    `json:"number,omitzero"` // of the ingestion; 0: there is none
 	Collection string `json:"collection,omitzero"`
@@ -208,8 +208,8 @@ type Build struct {
 	Chunks     string `json:"chunks,omitzero"`    // in pieces of [ChunksOfPiece]
 	Vectors    string `json:"vectors,omitzero"`   // of as many chunks
 	Count      int    `json:"count,omitzero"`     // of chunks
-	Language   string `json:"language,omitzero"`  // that the text tells; empty: it tells none
-	Unsure     bool   `json:"unsure,omitzero"`    // it hardly tells it
+	Language   string `json:"language,omitzero"`  // detected in the text; empty: unknown
+	Unsure     bool   `json:"unsure,omitzero"`    // Language is uncertain
 	// Words is the language in which the words were indexed; empty: of an earlier version, or not indexed yet.
 	Words     string `json:"words,omitzero"`
 	PageCount int    `json:"page_count,omitzero"`
@@ -218,7 +218,7 @@ type Build struct {
 	Anew     bool      `json:"anew,omitzero"` // a rebuild makes it, of what is ready
 }
 
-// Warning names the pages whose text is not all there.
+// Warning names the pages whose text is incomplete.
 type Warning struct {
 	Code  string `json:"code"`
 	Pages []int  `json:"pages"` // the first of them
@@ -228,8 +228,8 @@ type Warning struct {
 // ChunksOfPiece is how many chunks, and how many vectors, a blob has.
 const ChunksOfPiece = 64
 
-// Content reserves bytes for a document of a knowledge base, so that the same bytes are not ingested twice. It is
-// written and deleted with its document.
+// Content reserves bytes for a document of a knowledge base. So the same bytes are not ingested twice. It is written
+// and deleted with its document.
 type Content struct {
 	ID           string `json:"content_id"`
 	Organization string `json:"organization_id"`
@@ -239,13 +239,13 @@ type Content struct {
 // Placed implements [record.Resourceful].
 func (c Content) Placed() (string, string, string) { return "content", c.ID, c.Organization }
 
-// Blobs are the keys of what a build has in the blob store.
+// Blobs are the keys of a build's blobs in the blob store.
 func (b Build) Blobs() []string {
 	keys := []string{b.Text, b.Structure, b.Chunks, b.Vectors}
 	return slices.DeleteFunc(keys, func(key string) bool { return key == "" })
 }
 
-// Extracted is what of a build its extraction has made, for another one that need not extract.
+// Extracted is the extracted part of a build, for another build that need not extract.
 func (b Build) Extracted() Build {
 	return Build{
 		Text: b.Text, TextSize: b.TextSize, Structure: b.Structure, Language: b.Language, Unsure: b.Unsure,
@@ -253,11 +253,12 @@ func (b Build) Extracted() Build {
 	}
 }
 
-// Analysed is the language of the words that the index has of the build, or, before it has them, that the text tells;
-// empty: unknown.
+// Analysed is the language of the words that the index has of the build. Before the index has them, it is the detected
+// language of the text; empty: unknown.
 func (b Build) Analysed() string { return cmp.Or(b.Words, b.Language) }
 
-// Indexed says where the index has a build, as text without spaces: <collection>@<number>; empty when it has none.
+// Indexed is the position of a build in the index, as text without spaces: <collection>@<number>; empty when it has
+// none.
 func (b Build) Indexed() string {
 	if b.Collection == "" {
 		return ""
@@ -265,7 +266,7 @@ func (b Build) Indexed() string {
 	return b.Collection + "@" + strconv.Itoa(b.Number)
 }
 
-// ParseIndexed reads what [Build.Indexed] has made; ok is false for anything else.
+// ParseIndexed reads a result of [Build.Indexed]; ok is false for anything else.
 func ParseIndexed(text string) (collection string, number int, ok bool) {
 	collection, n, ok := strings.Cut(text, "@")
 	number, err := strconv.Atoi(n)

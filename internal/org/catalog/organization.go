@@ -45,7 +45,7 @@ type Organization struct {
 // Placed implements [record.Resourceful].
 func (o Organization) Placed() (string, string, string) { return "organization", o.ID, o.ID }
 
-// Visibility is who sees chats, with their runs and files, of the users that may reach their agents.
+// Visibility selects the users who see chats, with their runs and files, among those that may reach their agents.
 type Visibility string
 
 // The visibilities.
@@ -54,7 +54,7 @@ const (
 	SeesAll Visibility = "organization" // the whole organization
 )
 
-// Price is what a model's tokens cost, per million, in the organization's currency.
+// Price is the price of a model's tokens, per million, in the organization's currency.
 type Price struct {
 	Model  string  `json:"model"` // provider/name
 	Input  float64 `json:"input"`

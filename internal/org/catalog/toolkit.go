@@ -7,7 +7,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Toolkit is a set of tools at an endpoint. Its list of tools is in the blob store, written anew when it changes.
+// Toolkit is a set of tools at an endpoint. Its list of tools is in the blob store, and is written again when it
+// changes.
 type Toolkit struct {
 	ID              string            `json:"toolkit_id"`
 	Organization    string            `json:"organization_id"`

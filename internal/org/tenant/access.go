@@ -11,8 +11,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Access to agents. An agent that names groups is for members of these groups and for admins. What counts is the agent
-// as it stands now, whatever version of it a run has, and the groups that exist now.
+// Access to agents. An agent that names groups is for members of these groups and for admins. The present agent and the
+// present groups decide, even if a run has another version of the agent.
 
 // among returns nil for members of the groups, for admins, and where no groups are named. Otherwise it returns a
 // problem of kind Forbidden (insufficient_permission) with a text and the groups under a name.
@@ -30,9 +30,9 @@ func (p Principal) MayUse(a catalog.Agent) error {
 	return p.among(a.Spec.GroupIDs, "group_ids", "the agent works for members of its groups alone")
 }
 
-// MayOpen returns nil when the principal may read, and where its level allows that change, a thing that is for members
-// of groups: without groups everybody may, and admins always may. Otherwise it returns a problem of kind Forbidden
-// (insufficient_permission) with group_ids.
+// MayOpen returns nil when the principal may read a thing that is for members of groups. If the principal's level
+// allows changes, it may change the thing, too. Without groups every principal may, and admins always may. Otherwise it
+// returns a problem of kind Forbidden (insufficient_permission) with group_ids.
 func (p Principal) MayOpen(what string, groups []string) error {
 	return p.among(groups, "group_ids", "the "+what+" is for members of its groups alone")
 }
@@ -47,9 +47,9 @@ type ApprovalRequest struct {
 	Rejects bool // nothing is approved, which approval.self leaves to the run's user
 }
 
-// mayApprove returns nil when the principal may decide what a pause asks, by one version of its agent. Where that names
-// approver groups, their members may, and admins. Else the run's user and managers may, as far as they may use the
-// agent as it is now. Otherwise: Forbidden (insufficient_permission).
+// mayApprove returns nil when the principal may decide about a pause, by one version of its agent. If that version
+// names approver groups, their members and admins may. Otherwise the run's user and managers may, as far as they may
+// use the agent as it is now. Else it returns a problem of kind Forbidden (insufficient_permission).
 func (p Principal) mayApprove(a, now catalog.Agent, request ApprovalRequest) error {
 	own := p.User == request.User
 	switch {
@@ -67,7 +67,7 @@ func (p Principal) mayApprove(a, now catalog.Agent, request ApprovalRequest) err
 	return p.MayUse(now)
 }
 
-// shares reports whether the members of an organization, or who is in none, see the chats of each other.
+// shares reports whether the members of an organization see the chats of each other. The zero organization shares.
 func shares(o catalog.Organization) bool { return o.ChatVisibility != catalog.SeesOwn }
 
 // maySee returns nil when the principal, if it may use an agent, sees its part in the chats of a user. Otherwise it
@@ -92,13 +92,13 @@ func (p Principal) Sees() catalog.Visibility {
 	return catalog.SeesOwn
 }
 
-// MayReach returns nil when the principal may read what all of the agents did in the chats of their owners, and answer,
-// resume, follow or cancel those runs. Without an agent it is about a chat that no agent has taken part in yet. An edit
-// of the last seconds of an agent, or of the organization, may be missing.
+// MayReach returns nil when the principal may read the runs of all of the agents in the chats of their owners, and
+// answer, resume, follow or cancel them. Without an agent it is about a chat that no agent has taken part in yet. An
+// edit of the last seconds of an agent, or of the organization, may be missing.
 //
 // It returns a problem of kind Forbidden (insufficient_permission) for an agent of other groups and for the chat of a
-// colleague that is not shared, and NotFound or Forbidden (outside_organization) for an agent that the organization
-// never had.
+// colleague that is not shared. For an agent that the organization never had it returns NotFound or Forbidden
+// (outside_organization).
 func (t *Tenants) MayReach(ctx context.Context, p Principal, all ...lifecycle.Whose) error {
 	return mayReach(ctx, t.known, p, all...)
 }
@@ -133,9 +133,10 @@ func (p Principal) mayReach(a catalog.Agent, owner string) error {
 	return cmp.Or(p.maySee(a, owner), p.MayUse(a))
 }
 
-// ListsOwn reports whether a list for the principal is read by what is the user's own, as no chats of others are seen:
-// none with the agent, if one is named. Where earlier versions have left an organization without listings by user, it
-// is false, and [Tenants.MayReach] decides about each row. The only errors are failures of the store.
+// ListsOwn reports whether a list for the principal has only the user's own chats and runs, because the principal does
+// not see chats of others. If an agent is named, only chats with that agent count. It is false if earlier versions have
+// left an organization without listings by user. Then [Tenants.MayReach] decides about each row. The only errors are
+// failures of the store.
 func (t *Tenants) ListsOwn(ctx context.Context, p Principal, agent string) (bool, error) {
 	if p.Sees() == catalog.SeesAll {
 		if agent == "" || p.seesOthers() {
@@ -153,8 +154,8 @@ func (t *Tenants) ListsOwn(ctx context.Context, p Principal, agent string) (bool
 	return o.ListedByUser, err
 }
 
-// MayReadFile returns nil when the principal may read a file: the principal has uploaded it, or reaches at least one of
-// the runs that have held it. A file that no run has held yet may be read by its whole organization, where that shares
+// MayReadFile returns nil when the principal may read a file. The principal has uploaded it, or reaches at least one of
+// the runs that have held it. A file that no run has held yet may be read by its whole organization, if that shares
 // chats. Otherwise it returns the refusal of [Tenants.MayReach] (Forbidden or NotFound).
 func (t *Tenants) MayReadFile(ctx context.Context, p Principal, f record.File) error {
 	switch {
@@ -192,7 +193,7 @@ func (t *Tenants) mayReachOne(ctx context.Context, p Principal, owner string, ag
 	return refusal
 }
 
-// Reachable returns a function that reports whether the principal may reach what is of an agent and an owner (see
+// Reachable returns a function that reports whether the principal may reach the runs of an agent and an owner (see
 // [Tenants.MayReach]). Each agent is read once. The function returns only errors other than refusals, such as a problem
 // of kind Unavailable.
 func (t *Tenants) Reachable(ctx context.Context, p Principal) func(lifecycle.Whose) (bool, error) {
@@ -237,10 +238,10 @@ func (t *Tenants) SenderMayReach(
 	}
 }
 
-// Sender is the principal that sent a run, which is asked what it may reach, not what it may spend: of its organization
-// it has the ID alone, and whether chats are shared. It is without groups when the user no longer exists, without a
-// level when the key no longer exists. Of an operator who acted in the organization it is what [Tenants.ActIn] says, as
-// long as it is one.
+// Sender is the principal that sent a run, for questions about access, not about budgets. Of its organization it has
+// the ID alone, and whether chats are shared. It has no groups when the user no longer exists, and no level when the
+// key no longer exists. For an operator who acted in the organization it is the principal of [Tenants.ActIn], as long
+// as the user is an operator.
 func (t *Tenants) Sender(ctx context.Context, organization, user, key string) (Principal, error) {
 	scope := record.Of(organization)
 	p := Principal{Organization: organization}
@@ -272,8 +273,8 @@ func (t *Tenants) Sender(ctx context.Context, organization, user, key string) (P
 	return p, err
 }
 
-// visitor completes the principal of a run whose user belongs to another organization: it is an admin as long as the
-// key and its user are an operator's.
+// visitor completes the principal of a run whose user belongs to another organization. The principal is an admin as
+// long as the key and its user are an operator's.
 func (t *Tenants) visitor(ctx context.Context, p Principal, user, key string) (Principal, error) {
 	k, err := record.Resource[catalog.APIKey](ctx, t.known, record.System(), key)
 	if isGone(err) || err == nil && k.Value.UserID != user {
@@ -293,12 +294,13 @@ func (t *Tenants) visitor(ctx context.Context, p Principal, user, key string) (P
 }
 
 // MayApprove returns nil when the principal may decide about the tool calls of a pause. Approvers must be allowed by
-// the agent's published version, by the one that was published when the pause began, and by the run's own if that is
-// newer, such as a draft. So no edit decides what is pending. Versions, not clocks, order them. That others must
-// approve a run's calls also counts in an older version of the run. Approvers need not be allowed to use the agent.
+// the agent's published version, and by the one that was published when the pause began. If the run's own version is
+// newer, such as a draft, they must be allowed by it, too. So no edit decides about pending calls. Versions, not
+// clocks, order them. The rule that others must approve a run's calls also counts in an older version of the run.
+// Approvers need not be allowed to use the agent.
 //
-// It returns a problem of kind Forbidden (insufficient_permission), with approver_group_ids or level_needed, or
-// NotFound or Forbidden (outside_organization) for an agent that the organization never had.
+// It returns a problem of kind Forbidden (insufficient_permission), with approver_group_ids or level_needed. For an
+// agent that the organization never had it returns NotFound or Forbidden (outside_organization).
 func (t *Tenants) MayApprove(ctx context.Context, p Principal, request ApprovalRequest) error {
 	if p.Level.Covers(LevelAdmin) && p.User != request.User {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Bounds of what an agent may say.
+// Bounds of an agent's fields.
 const (
 	minActive = 10          // the least max_active_seconds
 	maxActive = 4 * 60 * 60 // the most
@@ -38,7 +38,7 @@ const (
 	maxMetadataText = 1024
 
 	// maxSpec is how many bytes a whole spec may have as it is stored; JSON may spell a letter with six bytes. The
-	// other fields of an agent need less than what is left of an item.
+	// other fields of an agent need less than the rest of an item.
 	maxSpec = record.MaxItemBytes - 16<<10
 )
 
@@ -56,8 +56,8 @@ func (t *Tenants) DefaultSpec(organization string) catalog.AgentSpec {
 	}
 }
 
-// checkSpec returns a problem of kind Invalid that names the first wrong field of a spec, or what CheckModel returns.
-// before is the spec so far, nil for a new agent: a model that stays is not checked again.
+// checkSpec returns a problem of kind Invalid that names the first wrong field of a spec, or the error of CheckModel.
+// before is the present spec, nil for a new agent: an unchanged model is not checked again.
 func (t *Tenants) checkSpec(
 	ctx context.Context, organization string, before, s *catalog.AgentSpec, skipCheck bool,
 ) error {
@@ -114,9 +114,9 @@ func (t *Tenants) checkSpec(
 	)
 }
 
-// checkSelf returns a problem of kind Invalid (body.approval.self) for an agent whose calls others than the run's user
-// must approve, where no user could have another one do so. It looks at users and groups as they are now: admins can
-// always be made.
+// checkSelf returns a problem of kind Invalid (body.approval.self) for an agent without possible approvers. The run's
+// user may not approve the agent's calls, and no other user could. It reads users and groups as they are now: admins
+// can always be made.
 func (t *Tenants) checkSelf(
 	ctx context.Context, organization string, kept catalog.AgentSpec, s *catalog.AgentSpec,
 ) error {
@@ -133,7 +133,7 @@ func (t *Tenants) checkSelf(
 			"with other members, or make another manager or admin")
 }
 
-// approvers are those who approve an agent's calls, as users and groups are now, as far as they have been searched.
+// approvers are the approvers of an agent's calls, as users and groups are now, as far as they have been searched.
 type approvers struct {
 	agent         catalog.Agent
 	groups        []string // its approver groups that exist
@@ -160,7 +160,7 @@ func (a *approvers) add(u catalog.User) {
 	}
 }
 
-// approvers searches an organization's users once for those who approve the calls of some agents.
+// approvers searches an organization's users once for the approvers of some agents' calls.
 func (t *Tenants) approvers(ctx context.Context, organization string, of ...catalog.Agent) ([]*approvers, error) {
 	var list []*approvers
 	for _, a := range of {
@@ -246,7 +246,7 @@ func (t *Tenants) checkPolicy(ctx context.Context, organization string, s *catal
 }
 
 // CheckPolicy returns a problem of kind Invalid that names the first tool in an agent's policy which the agent does not
-// have, and lists those that it has. on are the tools of its toolkits.
+// have. The problem lists the tools that it has. on are the tools of its toolkits.
 func CheckPolicy(s catalog.AgentSpec, on []tool.Offer) error {
 	unknown := s.Unknown(on)
 	if len(unknown) == 0 {
@@ -266,8 +266,8 @@ func CheckPolicy(s catalog.AgentSpec, on []tool.Offer) error {
 		"the agent has no tool %q; it has %s", unknown[0], cmp.Or(strings.Join(has, ", "), "none"))
 }
 
-// mayLoosen returns nil when the principal may have a spec follow another one: only an admin may have fewer calls need
-// an approval, or more people give it. The error is a problem of kind Forbidden, or the store's.
+// mayLoosen returns nil when the principal may replace spec was with s. Only an admin may remove the need for an
+// approval, or let more users approve. The error is a problem of kind Forbidden, or the store's.
 func (t *Tenants) mayLoosen(ctx context.Context, p Principal, organization string, was, s catalog.AgentSpec) error {
 	if p.May(LevelAdmin) == nil {
 		return nil
@@ -288,8 +288,8 @@ func (t *Tenants) mayLoosen(ctx context.Context, p Principal, organization strin
 	return nil
 }
 
-// mayShow returns nil when the principal may have a spec follow the newest one of an agent: only an admin shows chats
-// that are their user's own to the organization. Otherwise it returns a problem of kind Forbidden.
+// mayShow returns nil when the principal may replace spec was, the newest one of an agent, with s. Only an admin may
+// show chats that only their users see to the organization. Otherwise it returns a problem of kind Forbidden.
 func (p Principal) mayShow(was, s catalog.AgentSpec) error {
 	if was.ChatVisibility != catalog.SeesOwn || s.ChatVisibility == catalog.SeesOwn || p.May(LevelAdmin) == nil {
 		return nil
@@ -299,7 +299,7 @@ func (p Principal) mayShow(was, s catalog.AgentSpec) error {
 		p.Level).With("level_needed", LevelAdmin)
 }
 
-// mayFollow is mayLoosen for what new runs of an agent begin with: s instead of its published version.
+// mayFollow is mayLoosen for the spec of new runs: s instead of the agent's published version.
 func (t *Tenants) mayFollow(ctx context.Context, p Principal, a catalog.Agent, s catalog.AgentSpec) error {
 	was, err := catalog.Published(ctx, t.store, p.Scope(), a.ID)
 	if err != nil {
@@ -455,16 +455,16 @@ func (t *Tenants) ActiveLimit(a catalog.Agent) time.Duration {
 	return t.defaults.ActiveLimit
 }
 
-// CheckAgent returns the error that [Tenants.CreateAgent] would return for the spec, and stores nothing: a problem of
-// kind Invalid that names the field, or what Defaults.CheckModel returns. skipCheck leaves out the call to the model's
-// provider.
+// CheckAgent returns the error that [Tenants.CreateAgent] would return for the spec, and stores nothing. It is a
+// problem of kind Invalid that names the field, or the error of Defaults.CheckModel. skipCheck leaves out the call to
+// the model's provider.
 func (t *Tenants) CheckAgent(ctx context.Context, organization string, spec catalog.AgentSpec, skipCheck bool) error {
 	return t.checkSpec(ctx, organization, nil, &spec, skipCheck)
 }
 
-// CreateAgent creates an agent in version 1, which is published. Unless skipCheck is set, the model's provider is asked
-// whether the model exists. It returns a problem of kind Invalid that names the field, or what Defaults.CheckModel
-// returns.
+// CreateAgent creates an agent in version 1, which is published. Unless skipCheck is set, it calls the model's provider
+// to check that the model exists. It returns a problem of kind Invalid that names the field, or the error of
+// Defaults.CheckModel.
 func (t *Tenants) CreateAgent(
 	ctx context.Context, organization string, spec catalog.AgentSpec, skipCheck bool,
 ) (record.Entity[catalog.Agent], error) {
@@ -525,8 +525,8 @@ func (t *Tenants) Agent(ctx context.Context, p Principal, id string) (record.Ent
 // Runnable returns the agent for a principal's new run: in its published version, or in the given version when that is
 // above 0. An edit of the last seconds may be missing.
 //
-// It returns a problem of kind NotFound, of kind Forbidden when the agent belongs to another organization or the
-// principal may not use it, and of kind Invalid (agent_version) when there is no such version.
+// It returns a problem of kind NotFound, and of kind Invalid (agent_version) when there is no such version. It returns
+// one of kind Forbidden when the agent belongs to another organization or the principal may not use it.
 func (t *Tenants) Runnable(ctx context.Context, p Principal, id string, version int) (catalog.Agent, error) {
 	scope := p.Scope()
 	e, err := record.Resource[catalog.Agent](ctx, t.known, scope, id)
@@ -551,10 +551,10 @@ func (t *Tenants) Runnable(ctx context.Context, p Principal, id string, version 
 	return a, err
 }
 
-// PublishAgent makes a version of the agent, newer or older, the one that new runs use. One that needs fewer approvals
-// than the published one is for admins to publish. It returns a problem of kind
-// NotFound or Forbidden, of kind PreconditionFailed when match is not the resource's version, and of kind Invalid
-// (body.version) when there is no such version.
+// PublishAgent makes a version of the agent, newer or older, the one that new runs use. Only admins may publish one
+// that needs fewer approvals than the published one. It returns a problem of kind NotFound or Forbidden, and of kind
+// PreconditionFailed when match is not the resource's version. If there is no such version, the problem is of kind
+// Invalid (body.version).
 func (t *Tenants) PublishAgent(
 	ctx context.Context, p Principal, id string, match record.Match, version int,
 ) (record.Entity[catalog.Agent], error) {
@@ -578,13 +578,13 @@ func (t *Tenants) PublishAgent(
 }
 
 // EditAgent makes the result of edit, which gets the newest spec, the agent's next version. edit may be called more
-// than once, when somebody else changes the agent meanwhile. publish makes new runs use the version; skipCheck leaves
+// than once, when another request changes the agent meanwhile. publish makes new runs use the version; skipCheck leaves
 // out the call to the model's provider.
 //
-// Only an admin may have fewer calls need an approval than the newest version does, or than the published one if
-// publish is set. Only an admin shows chats that are their user's own to the organization. It returns edit's error as
-// it is, a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is not the resource's version,
-// of kind Invalid that names the field, or what Defaults.CheckModel returns.
+// Only an admin may remove the need for an approval from the newest version, or from the published one if publish is
+// set. Only an admin may show chats that only their users see to the organization. It returns edit's error as it is. It
+// returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is not the resource's version,
+// and of kind Invalid that names the field. Or it returns the error of Defaults.CheckModel.
 func (t *Tenants) EditAgent(
 	ctx context.Context, p Principal, id string, match record.Match, skipCheck, publish bool,
 	edit func(catalog.AgentSpec) (catalog.AgentSpec, error),
@@ -614,8 +614,8 @@ func (t *Tenants) EditAgent(
 	})
 }
 
-// RemoveAgent deletes an agent. Its versions stay as long as its organization does: runs that began with them need
-// them, also to say which groups may reach these runs. It returns a problem of kind NotFound or Forbidden.
+// RemoveAgent deletes an agent. Its versions stay as long as its organization does. Runs that began with them need
+// them, also for the groups that may reach these runs. It returns a problem of kind NotFound or Forbidden.
 func (t *Tenants) RemoveAgent(ctx context.Context, p Principal, id string) error {
 	_, err := record.Remove(ctx, t.store, p.Scope(), id, func(e record.Entity[catalog.Agent], tx *record.Tx) error {
 		if err := p.MayUse(e.Value); err != nil {

@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// NewKey says what a new key should be.
+// NewKey has the values of a new key.
 type NewKey struct {
 	Name      string
 	UserID    string
@@ -23,9 +23,9 @@ type NewKey struct {
 
 // CreateKey creates a key of a user of the scope, and returns its text, which is stored nowhere.
 //
-// It returns a problem of kind Invalid that names the field, of kind Limited (share_exceeded) when the user or the
-// organization has as many keys as it may have, and of kind Forbidden (insufficient_permission) when the level is above
-// that of by or above what the user's role allows, or when by may not manage the user.
+// It returns a problem of kind Invalid that names the field. It returns one of kind Limited (share_exceeded) when the
+// user or the organization has as many keys as it may have. The problem is of kind Forbidden (insufficient_permission)
+// when the level is above that of by or above the user's role, or when by may not manage the user.
 func (t *Tenants) CreateKey(
 	ctx context.Context, by Principal, scope record.Scope, k NewKey,
 ) (record.Entity[catalog.APIKey], string, error) {
@@ -72,8 +72,8 @@ func checkSees(v catalog.Visibility, level Level) error {
 }
 
 // mayHaveKey returns nil when a principal may create a key of a level for a user, else a problem of kind Forbidden. An
-// admin may create keys for its own user even when other keys put that user above the admin: the new key never gets
-// more than its creator has.
+// admin may create keys for its own user, even if other keys put that user above the admin. The new key never gets more
+// than its creator has.
 func (t *Tenants) mayHaveKey(ctx context.Context, by Principal, u catalog.User, level Level) error {
 	if u.ID != by.User {
 		if err := t.mayManageUser(ctx, by, &u); err != nil {
@@ -90,8 +90,8 @@ func (t *Tenants) mayHaveKey(ctx context.Context, by Principal, u catalog.User, 
 // drawTries bounds how often a write is tried again with a new draw or a new read, because of a conflict.
 const drawTries = 16
 
-// createKey creates a key on condition that the user has not changed since it was read, else the error is
-// record.ErrConflict; the same when the drawn public part is taken.
+// createKey creates a key on condition that the user has not changed since it was read. Otherwise, or if the drawn
+// public part is taken, the error is record.ErrConflict.
 func (t *Tenants) createKey(
 	ctx context.Context, user record.Entity[catalog.User], n NewKey,
 ) (record.Entity[catalog.APIKey], string, error) {
@@ -118,9 +118,9 @@ func (t *Tenants) createKey(
 	return e, text, tx.Commit(ctx)
 }
 
-// RotateKey gives a key a new text and returns it. The old text stays valid for the overlap, and texts before it as
-// long as they were to; 0 ends all of them. It returns a problem of kind NotFound, of kind Forbidden when by stands
-// below the key's level, or of kind Conflict when too many texts are valid.
+// RotateKey gives a key a new text and returns it. The old text stays valid for the overlap, and earlier texts keep
+// their ends. An overlap of 0 ends all of them. It returns a problem of kind NotFound. It returns one of kind Forbidden
+// when by stands below the key's level, and of kind Conflict when too many texts are valid.
 func (t *Tenants) RotateKey(
 	ctx context.Context, by Principal, scope record.Scope, id string, overlap time.Duration,
 ) (after record.Entity[catalog.APIKey], text string, err error) {
@@ -147,9 +147,9 @@ func (t *Tenants) RotateKey(
 // maxEarlier is how many values from before rotations may be good at one time.
 const maxEarlier = 8
 
-// rotated are the values that stay good after a rotation with an overlap besides the one that it replaces: previous and
-// those before it, the newest first. Without an overlap none does. It returns a problem of kind Conflict when there are
-// too many: none of them ends before the time that was promised.
+// rotated are the earlier values that stay valid after a rotation with an overlap: previous and those before it, the
+// newest first. Without an overlap there are none. It returns a problem of kind Conflict when there are too many: no
+// value ends before its promised time.
 func rotated(
 	before []catalog.Earlier, previous string, until, now time.Time, overlap time.Duration,
 ) (earlier []catalog.Earlier, err error) {
@@ -182,9 +182,9 @@ type KeyEdit struct {
 	Budget    BudgetEdit
 }
 
-// EditKey changes a key. It returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is
-// not the resource's version, of kind Invalid that names the field, and of kind Limited (share_exceeded) when a key
-// that had expired would be one too many.
+// EditKey changes a key. It returns a problem of kind NotFound or Forbidden, and of kind Invalid that names the field.
+// It returns one of kind PreconditionFailed when match is not the resource's version. The kind is Limited
+// (share_exceeded) when the edit would renew an expired key beyond the limit.
 func (t *Tenants) EditKey(
 	ctx context.Context, by Principal, scope record.Scope, id string, match record.Match, edit KeyEdit,
 ) (record.Entity[catalog.APIKey], error) {
@@ -211,8 +211,8 @@ func (t *Tenants) EditKey(
 	})
 }
 
-// RevokeKey ends a key at once. It returns a problem of kind NotFound, or of kind Forbidden when by stands below the
-// key's level.
+// RevokeKey ends a key immediately. It returns a problem of kind NotFound, or of kind Forbidden when by stands below
+// the key's level.
 func (t *Tenants) RevokeKey(ctx context.Context, by Principal, scope record.Scope, id string) error {
 	_, err := record.Remove(ctx, t.store, scope, id, func(e record.Entity[catalog.APIKey], tx *record.Tx) error {
 		if err := by.MayManage("the key", Level(e.Value.Level)); err != nil {

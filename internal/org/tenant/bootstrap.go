@@ -7,15 +7,15 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// First is what the first start of a deployment creates.
+// First is the result of the first start of a deployment.
 type First struct {
 	Organization catalog.Organization
 	Agent        catalog.Agent
 	Key          string // its text
 }
 
-// Bootstrap creates the organization "local", a user, an operator key and the agent Demo. It makes several commits: an
-// error leaves what was created before it.
+// Bootstrap creates the organization "local", a user, an operator key and the agent Demo. It makes several commits.
+// After an error the earlier commits stay.
 func (t *Tenants) Bootstrap(ctx context.Context) (First, error) {
 	var f First
 	name := "local"

@@ -52,8 +52,8 @@ func checkBudget(b *record.Budget) error {
 }
 
 // Limits are the budgets that hold for a principal's run of an agent: those of organization, user, key, agent and the
-// user's groups. The agent is given as it is now. Groups may be some seconds old; one that no longer exists is left
-// out. The only errors are failures of the store.
+// user's groups. The agent is given as it is now. Groups may be some seconds old; a deleted one is left out. The only
+// errors are failures of the store.
 func (t *Tenants) Limits(ctx context.Context, p Principal, agent catalog.Agent) ([]record.Limit, error) {
 	read := p.Account()
 	list := limited(nil, "organization", p.Organization, read.Organization.Budget)
@@ -81,10 +81,10 @@ func limited(list []record.Limit, kind, id string, b *record.Budget) []record.Li
 	return append(list, record.Limit{Kind: kind, ID: id, Budget: *b})
 }
 
-// EmbeddingLimits are the budgets that tokens of embeddings count against: those of the organization and of the user,
-// which may be some seconds old; one that no longer exists has none. The user may be of another organization, an
-// operator who acted here: its budget is its own wherever it goes, as it is for runs. The only errors are failures of
-// the store.
+// EmbeddingLimits are the budgets that tokens of embeddings count against: those of the organization and of the user.
+// These may be some seconds old; a deleted one has no budget. The user may be of another organization, an operator who
+// acted here. Its own budget counts in every organization, as it does for runs. The only errors are failures of the
+// store.
 func (t *Tenants) EmbeddingLimits(ctx context.Context, organization, user string) ([]record.Limit, error) {
 	o, err := t.Organization(ctx, organization)
 	if err != nil && !isGone(err) {
@@ -97,8 +97,8 @@ func (t *Tenants) EmbeddingLimits(ctx context.Context, organization, user string
 	return limited(limited(nil, "organization", organization, o.Budget), "user", user, u.Value.Budget), nil
 }
 
-// Exhausted is the refusal of what needs more than is left of a budget, with RetryAfter to the end of the period. used
-// says how much was used, as text for a human.
+// Exhausted is the problem of a request that needs more than the rest of a budget, with RetryAfter to the end of the
+// period. used is the used amount, as text for a human.
 func Exhausted(l record.Limit, used string, now time.Time) error {
 	p := problem.New(problem.Limited, "budget_exhausted", "the budget of %s %s for this %s is used up: %s",
 		strings.Replace(l.Kind, "api_key", "API key", 1), l.ID, l.Period, used)

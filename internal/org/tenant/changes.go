@@ -2,8 +2,8 @@ package tenant
 
 import "sync"
 
-// changes notifies those who hold a right for longer, such as readers of a stream, that rights of an organization may
-// have changed in this process.
+// changes notifies the holders of longer rights, such as readers of a stream. They learn that rights of an organization
+// may have changed in this process.
 type changes struct {
 	mu sync.Mutex
 	of map[string]*changed
@@ -31,8 +31,8 @@ func (c *changed) ring() {
 	}
 }
 
-// Change says that rights may have changed: those of the principal's organization, or of all organizations when the
-// principal is an operator. It is called after each change, before the request is answered.
+// Change reports that rights may have changed: those of the principal's organization, or of all organizations when the
+// principal is an operator. It is called after each change, before the response is sent.
 func (t *Tenants) Change(p Principal) {
 	organization := p.Organization
 	if p.Level.Covers(LevelOperator) {

@@ -47,8 +47,8 @@ func (t *Tenants) CreateGroup(
 	return record.Create(ctx, t.store, g, g.ID)
 }
 
-// EditGroup changes a group. It returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match
-// is not the resource's version, and of kind Invalid that names the field.
+// EditGroup changes a group. It returns a problem of kind NotFound or Forbidden, and of kind Invalid that names the
+// field. The kind is PreconditionFailed when match is not the resource's version.
 func (t *Tenants) EditGroup(
 	ctx context.Context, scope record.Scope, id string, match record.Match, edit GroupEdit,
 ) (record.Entity[catalog.Group], error) {
@@ -58,9 +58,9 @@ func (t *Tenants) EditGroup(
 	})
 }
 
-// RemoveGroup deletes a group; a background job, whose id is returned, takes it out of its members. Agents that name
-// the group go on to name it, where it admits nobody: what was for this group alone is closed to all but admins. It
-// returns a problem of kind NotFound or Forbidden.
+// RemoveGroup deletes a group. A background job, whose id is returned, removes it from its members. Agents that name
+// the group go on to name it, but it admits nobody. So a thing that was for this group alone is closed to all but
+// admins. It returns a problem of kind NotFound or Forbidden.
 func (t *Tenants) RemoveGroup(ctx context.Context, scope record.Scope, id string) (job string, err error) {
 	_, err = record.Remove(ctx, t.store, scope, id, func(e record.Entity[catalog.Group], tx *record.Tx) error {
 		job = t.beginRemoval(tx, e.Value.Organization, record.RemoveGroup, id)
@@ -70,8 +70,8 @@ func (t *Tenants) RemoveGroup(ctx context.Context, scope record.Scope, id string
 }
 
 // SetMember adds a user to a group, or removes it when member is false. It returns a problem of kind NotFound when
-// group or user does not exist, or when the user to remove is no member; of kind Forbidden when by may not manage the
-// user; and of kind Invalid (body.user_id) when the user belongs to 20 groups already.
+// group or user does not exist, or when the user to remove is not a member. The kind is Forbidden when by may not
+// manage the user. It is Invalid (body.user_id) when the user belongs to 20 groups already.
 func (t *Tenants) SetMember(
 	ctx context.Context, by Principal, scope record.Scope, group, user string, member bool,
 ) (record.Entity[catalog.User], error) {

@@ -11,10 +11,9 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// How many API keys a user and an organization have is counted in the commits that create and revoke keys, so that
-// creations at the same moment pass no limit. Keys that have expired, or were deleted with their user, stay in the
-// count until it reaches the limit. Then the keys are counted in their listing. So a count is never below the keys that
-// are good.
+// The API keys of a user and of an organization are counted in the commits that create and revoke keys. So creations at
+// the same moment pass no limit. Keys that have expired, or were deleted with their user, stay in the count until it
+// reaches the limit. Then the keys are counted in their listing. So a count is never below the number of valid keys.
 
 // countEvery is for how long the listing may lag, an edit may take, and clocks may differ. The listing is counted that
 // long after the last creation, and no more often.

@@ -66,7 +66,7 @@ func parseKeyText(text string) (public string, ok bool) {
 	return text[len(keyPrefix) : len(keyPrefix)+publicSize], true
 }
 
-// isText says whether a text can be that of a key or a token: prefix, length and checksum.
+// isText reports whether a text can be that of a key or a token: prefix, length and checksum.
 func isText(text, prefix string, size int) bool {
 	return len(text) == size && strings.HasPrefix(text, prefix) && checksum(text[:size-sumSize]) == text[size-sumSize:]
 }

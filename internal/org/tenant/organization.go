@@ -125,7 +125,7 @@ func checkVisibility(field string, v catalog.Visibility) error {
 	return problem.InvalidIf(!known, field, "must be own or organization")
 }
 
-// setVisibility sets a visibility that is named and another one than the stored one. empty is what an empty one means.
+// setVisibility sets a visibility that is named and differs from the stored one. empty is the meaning of an empty one.
 func setVisibility(to, named *catalog.Visibility, empty catalog.Visibility) {
 	if named != nil && *named != cmp.Or(*to, empty) {
 		*to = *named
@@ -184,8 +184,8 @@ func (t *Tenants) apply(ctx context.Context, by Principal, e OrganizationEdit, o
 	return err
 }
 
-// CreateOrganization creates an organization; the caller has checked that an operator asks. It returns a problem of
-// kind Invalid that names the field, or what the sealer returns.
+// CreateOrganization creates an organization; the caller has checked that an operator sent the request. It returns a
+// problem of kind Invalid that names the field, or the sealer's error.
 func (t *Tenants) CreateOrganization(
 	ctx context.Context, e OrganizationEdit,
 ) (record.Entity[catalog.Organization], error) {
@@ -219,9 +219,9 @@ func (t *Tenants) ReadOrganization(ctx context.Context, id string) (record.Entit
 	return e, err
 }
 
-// EditOrganization changes an organization. It returns a problem of kind NotFound, of kind PreconditionFailed when
-// match is not the resource's version, of kind Invalid that names the field, of kind Forbidden
-// (insufficient_permission) when by is no operator and changes a ceiling, or what the sealer returns.
+// EditOrganization changes an organization. It returns a problem of kind NotFound, and of kind Invalid that names the
+// field. The kind is PreconditionFailed when match is not the resource's version. It is Forbidden
+// (insufficient_permission) when by is not an operator and changes a ceiling. Or it returns the sealer's error.
 func (t *Tenants) EditOrganization(
 	ctx context.Context, by Principal, id string, match record.Match, edit OrganizationEdit,
 ) (record.Entity[catalog.Organization], error) {
@@ -253,8 +253,8 @@ func (t *Tenants) changeOrganization(
 const DefaultOverlap = 24 * time.Hour
 
 // RotateWebhookSecret gives an organization a new webhook secret and returns it. The old one stays in use for the
-// overlap, until the returned time, and secrets before it as long as they were to. The time is zero when there is none
-// in use. It returns a problem of kind NotFound or Conflict, like [Tenants.RotateKey], or what the sealer returns.
+// overlap, until the returned time, and earlier secrets keep their ends. The time is zero when no old secret is in use.
+// It returns a problem of kind NotFound or Conflict, like [Tenants.RotateKey], or the sealer's error.
 func (t *Tenants) RotateWebhookSecret(
 	ctx context.Context, id string, overlap time.Duration,
 ) (secret string, until time.Time, err error) {
@@ -281,7 +281,7 @@ func (t *Tenants) RotateWebhookSecret(
 	return secret, until, err
 }
 
-// RemoveOrganization marks an organization as deleted, which refuses its keys at once, and stores a job, whose id is
+// RemoveOrganization marks an organization as deleted: its keys are refused immediately. It stores a job, whose id is
 // returned, that deletes everything it owns in the background. It returns a problem of kind NotFound.
 func (t *Tenants) RemoveOrganization(ctx context.Context, id string) (job string, err error) {
 	_, err = t.changeOrganization(ctx, id, 0, func(o *catalog.Organization, tx *record.Tx) error {
@@ -292,7 +292,7 @@ func (t *Tenants) RemoveOrganization(ctx context.Context, id string) (job string
 	return job, err
 }
 
-// beginRemoval adds the write of a job that deletes in the background what belongs to a subject. It returns the job's
+// beginRemoval adds the write of a job that deletes the belongings of a subject in the background. It returns the job's
 // id.
 func (t *Tenants) beginRemoval(tx *record.Tx, organization string, kind record.JobKind, subject string) (job string) {
 	job = tx.WriteID()

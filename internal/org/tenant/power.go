@@ -8,15 +8,15 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Rights over keys and users. Each change of one checks the thing as it was read for that very change, so that no other
+// Rights over keys and users. Each change of one checks the thing as it was read for that very change. So no other
 // change comes between the check and the write.
 
 // Platform is the service itself as a principal: its first start, and tests.
 func Platform() Principal { return Principal{Level: LevelOperator} }
 
 // MayManage returns nil when the principal is an admin and stands at least as high as the key, user or role in
-// question. Otherwise it returns a problem of kind Forbidden (insufficient_permission) with level_needed. what names
-// the thing in the message.
+// question. Otherwise it returns a problem of kind Forbidden (insufficient_permission) with level_needed. The parameter
+// what names the thing in the message.
 func (p Principal) MayManage(what string, stands Level) error {
 	if err := p.May(LevelAdmin); err != nil {
 		return err
@@ -65,8 +65,8 @@ func (t *Tenants) countKeys(ctx context.Context, u *catalog.User) error {
 	return nil
 }
 
-// holds adds more (1 or -1) to the counts of good keys, and to the user's of operator keys, in the commit that creates
-// or deletes a key. The commit requires that the user is as it was read.
+// holds adds more (1 or -1) to the counts of valid keys, and to the user's count of operator keys, in the commit that
+// creates or deletes a key. The commit requires that the user is as it was read.
 func (t *Tenants) holds(
 	ctx context.Context, tx *record.Tx, user record.Entity[catalog.User], k catalog.APIKey, more int,
 ) error {

@@ -8,7 +8,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Level is what a key may do; each includes the ones before it.
+// Level is the power of a key; each level includes the ones before it.
 type Level string
 
 // The levels.
@@ -22,10 +22,10 @@ const (
 
 var rank = map[Level]int{LevelRead: 1, LevelRun: 2, LevelManage: 3, LevelAdmin: 4, LevelOperator: 5}
 
-// Covers says whether a key of this level may do what needs the other level. An unknown level covers nothing.
+// Covers reports whether this level includes the needed one. An unknown level covers nothing.
 func (l Level) Covers(needed Level) bool { return rank[l] >= rank[needed] && rank[l] > 0 }
 
-// Role is what a user is in its organization. It bounds the level of the user's keys.
+// Role is the role of a user in its organization. It bounds the level of the user's keys.
 type Role string
 
 // The roles.
@@ -68,7 +68,7 @@ func lower(a, b Level) Level {
 	return b
 }
 
-// Principal is the sender of a request: who it is, and what it may do. Each open stream keeps one.
+// Principal is the sender of a request, with its rights. Each open stream keeps one.
 type Principal struct {
 	Organization string   // an id; [record.NoOrganization] outside all of them
 	User         string   // an id
@@ -78,7 +78,8 @@ type Principal struct {
 	Run          string // not empty: the request came with a run token, valid for this run alone
 	Shared       bool   // chats of colleagues may be seen, where their agents do not make them the user's own
 	SeesAll      bool   // so may those of all agents, by a key that is for monitoring
-	// Acting says that an operator acts as an admin of the organization: its user and its key are those of another one.
+	// Acting reports whether an operator acts as an admin of the organization: its user and its key are those of
+	// another one.
 	Acting bool
 
 	text  string    // the hash of the key's text that the request came with
@@ -88,7 +89,7 @@ type Principal struct {
 	account *Account // nil when it has been left out
 }
 
-// Account is what was read to know the sender of a request.
+// Account has the resources that were read to know the sender of a request.
 type Account struct {
 	Organization catalog.Organization
 	User         catalog.User
@@ -96,8 +97,9 @@ type Account struct {
 	Home         catalog.Organization // that of the key: another one when an operator acts in Organization
 }
 
-// Account is what was read to know the principal, which nobody changes. The sender of a run has none, see
-// [Tenants.Sender]. To ask for it then is a fault of the program, and panics: what goes by an empty one has no budgets.
+// Account has the resources that were read to know the principal; nobody changes them. The sender of a run has none,
+// see [Tenants.Sender]. To call it then is a fault of the program, and panics: with an empty account no budget would
+// hold.
 func (p Principal) Account() *Account {
 	if p.account == nil {
 		panic("tenant: the account of a principal that has none")
@@ -131,7 +133,7 @@ func (p Principal) May(needed Level) error {
 		With("level_needed", needed)
 }
 
-// MayLoosen is May(LevelAdmin) for what loosens the approval of a thing, which is in the message.
+// MayLoosen is May(LevelAdmin) for a change that loosens the approval of a thing. The message names the thing.
 func (p Principal) MayLoosen(what string) error {
 	if p.May(LevelAdmin) == nil {
 		return nil
@@ -141,7 +143,7 @@ func (p Principal) MayLoosen(what string) error {
 		LevelAdmin, p.Level).With("level_needed", LevelAdmin)
 }
 
-// MayTouch is May for what is done to one run, which its run token may do as well. The error is a problem of kind
+// MayTouch is May for a request about one run, which its run token may send as well. The error is a problem of kind
 // Forbidden (insufficient_permission).
 func (p Principal) MayTouch(run string, needed Level) error {
 	if p.Run != "" && p.Run == run {

@@ -30,13 +30,13 @@ type Right struct {
 	ended bool
 }
 
-// RightTo is a principal's right to read a run, by whose it is, or, without an agent, to be answered at all. It is not
-// checked before the first call of Lasts. The principal must not change.
+// RightTo is a principal's right to read a run, by its agent and owner. Without an agent it is the right to send
+// requests at all. It is not checked before the first call of Lasts. The principal must not change.
 func (t *Tenants) RightTo(p *Principal, of lifecycle.Whose) *Right {
 	return &Right{tenants: t, principal: p, of: of, seen: -1}
 }
 
-// Lasts says whether the reader may be shown more. A store that cannot be reached does not end the right.
+// Lasts reports whether the reader may read more. A store that cannot be reached does not end the right.
 func (r *Right) Lasts(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,7 +47,7 @@ func (r *Right) Lasts(ctx context.Context) bool {
 	}
 	ends, err := r.tenants.Still(ctx, *r.principal, r.of)
 	if err != nil && ctx.Err() != nil {
-		return true // who asked has gone, which says nothing of the right: the next one to ask is told
+		return true // the caller has gone, which does not end the right: the next caller checks
 	}
 	if p, ok := problem.As(err); ok &&
 		(p.Kind == problem.Unauthenticated || p.Kind == problem.Forbidden || p.Kind == problem.NotFound) {
@@ -68,7 +68,7 @@ func (r *Right) Lasts(ctx context.Context) bool {
 // expired asks the clock of the day, too, which goes on while the machine sleeps. The caller holds the lock.
 func (r *Right) expired() bool { return !r.ends.IsZero() && !r.tenants.host.Now().Before(r.ends) }
 
-// Due says after how long the next check is due: at once when rights have changed since the last check, and when the
+// Due returns after how long the next check is due. It is 0 when rights have changed since the last check, and when the
 // right has ended.
 func (r *Right) Due() time.Duration {
 	r.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/store/seal"
 )
 
-// Defaults are the deployment's settings for organizations that set none; 0 is no limit.
+// Defaults are the deployment's settings for organizations that set none; 0: no limit.
 type Defaults struct {
 	UserCap         int
 	OrganizationCap int
@@ -27,13 +27,13 @@ type Defaults struct {
 	OrganizationRate, OrganizationBurst int
 	UserKeys, OrganizationKeys          int           // API keys that are good; 0: any number
 	ActiveLimit                         time.Duration // active time of a run
-	// CheckModel returns why an agent may not name a model (a problem of kind Invalid), nil when it may; skip leaves
-	// out the call to the provider. A nil CheckModel allows all models.
+	// CheckModel returns the reason why an agent may not name a model (a problem of kind Invalid), nil when it may;
+	// skip leaves out the call to the provider. A nil CheckModel allows all models.
 	CheckModel func(ctx context.Context, provider, name string, skip bool) error
 	// Tools are the tools of toolkits: those that an agent is offered, and those that are off. Without it, an agent may
 	// have and name any.
 	Tools func(ctx context.Context, organization string, toolkits []string) (on, off []tool.Offer, err error)
-	// Alone says that no other process changes the store: what changes a right is told here.
+	// Alone means that no other process changes the store: each change of rights is known here.
 	Alone bool
 }
 
@@ -61,12 +61,12 @@ func New(s *record.Store, known record.Known, h host.Host, d Defaults, sealer se
 var errNoKey = problem.New(problem.Unauthenticated, "missing_api_key",
 	"an API key is needed: Authorization: Bearer <API_KEY>")
 
-// One error for every key that is not valid: it does not tell why.
+// One error for every key that is not valid: it does not contain the reason.
 var errBadKey = problem.New(problem.Unauthenticated, "invalid_api_key", "the API key is not valid")
 
-// Authenticate returns the principal of a bearer token: the text of an API key, or a run token. What it reads may be
-// some seconds old. It returns a problem of kind Unauthenticated: missing_api_key for an empty token, invalid_api_key
-// for one that is unknown, revoked or expired, or whose user or organization no longer exists.
+// Authenticate returns the principal of a bearer token: the text of an API key, or a run token. Its reads may be some
+// seconds old. It returns a problem of kind Unauthenticated. The code is missing_api_key for an empty token. It is
+// invalid_api_key for one that is unknown, revoked or expired, or whose user or organization no longer exists.
 func (t *Tenants) Authenticate(ctx context.Context, token string) (Principal, error) {
 	if token == "" {
 		return Principal{}, errNoKey
@@ -90,7 +90,7 @@ func (t *Tenants) Authenticate(ctx context.Context, token string) (Principal, er
 	return p.Of(read), nil
 }
 
-// hide turns NotFound and Forbidden into the one error for bad keys; any other error stays what it is.
+// hide turns NotFound and Forbidden into the one error for bad keys, and returns any other error unchanged.
 func hide(err error) error {
 	if isGone(err) {
 		return errBadKey
@@ -147,9 +147,9 @@ func (t *Tenants) principalOf(
 	return p, read, nil
 }
 
-// ActIn is an operator as an admin of the organization that it names. What it reads may be some seconds old. It returns
-// a problem of kind Forbidden (insufficient_permission) for whoever is no operator, and for a run token, and NotFound
-// for an organization that does not exist.
+// ActIn is an operator as an admin of the organization that it names. Its reads may be some seconds old. It returns a
+// problem of kind Forbidden (insufficient_permission) for a principal that is not an operator, and for a run token. For
+// an organization that does not exist it returns NotFound.
 func (t *Tenants) ActIn(ctx context.Context, p Principal, organization string) (Principal, error) {
 	return actIn(ctx, t.known, p, organization)
 }
@@ -182,12 +182,12 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Still returns nil while a principal's right to read a run lasts: the key and its text, their owner, the
-// run token's own time, for who acts in another organization the level and that organization, the access to the agent
-// and to the chat. Without an agent it is the right to be answered at all. ends is when the right expires by itself;
-// zero: never. It reads strongly.
+// Still returns nil while a principal's right to read a run lasts. It checks the key and its text, their owner, the run
+// token's own time, and the access to the agent and to the chat. For an operator who acts in another organization it
+// checks the level and that organization. Without an agent it is the right to send requests at all. ends is when the
+// right expires by itself; zero: never. It reads strongly.
 //
-// It returns a problem of kind Unauthenticated (invalid_api_key), or what [Tenants.MayReach] returns.
+// It returns a problem of kind Unauthenticated (invalid_api_key), or the error of [Tenants.MayReach].
 func (t *Tenants) Still(ctx context.Context, p Principal, of lifecycle.Whose) (ends time.Time, err error) {
 	if !p.until.IsZero() && !t.host.Now().Before(p.until) {
 		return p.until, errBadKey
@@ -276,8 +276,8 @@ func (t *Tenants) Rate(o catalog.Organization) (perMinute, burst int) {
 		under(o.Ceilings.RateBurst, o.RateBurst, t.defaults.RateBurst)
 }
 
-// RateOf is the rate limit of a principal's key: that of the organization of the key, also for who acts in another one;
-// for a stranger the deployment's.
+// RateOf is the rate limit of a principal's key. It is that of the key's organization, also for an operator who acts in
+// another one. For an anonymous connection it is the deployment's.
 func (t *Tenants) RateOf(p Principal) (perMinute, burst int) {
 	if p.account == nil {
 		return t.Rate(catalog.Organization{})
@@ -304,8 +304,8 @@ func (t *Tenants) OrganizationRateOf(p Principal) (perMinute, burst int) {
 	return t.OrganizationRate(p.Account().Home)
 }
 
-// Ceilings are the limits up to which an organization's admins may go: what an operator has set, else the deployment's
-// settings.
+// Ceilings are the limits that an organization's admins may not exceed: those that an operator has set, else the
+// deployment's settings.
 func (t *Tenants) Ceilings(o catalog.Organization) catalog.Limits {
 	c, d := o.Ceilings, t.defaults
 	return catalog.Limits{
@@ -342,7 +342,7 @@ func set[T any](to, named *T) {
 	}
 }
 
-// isGone tells a refusal (Forbidden, NotFound) from a failure such as a store that cannot be reached.
+// isGone separates a refusal (Forbidden, NotFound) from a failure such as a store that cannot be reached.
 func isGone(err error) bool {
 	p, ok := problem.As(err)
 	return ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden)

@@ -9,8 +9,8 @@ import (
 )
 
 // A run token's text is "rt_", 43 base62 characters of secret, 6 of checksum. As with keys, only its hash is stored, so
-// that whoever reads the store cannot make one. It expires within the hour, and ends at once when the key that asked
-// for it ends, or the text of that key.
+// that a reader of the store cannot make one. It expires within the hour. It ends immediately when the key that
+// requested it ends, or the text of that key.
 const (
 	runTokenPrefix = "rt_"
 	runTokenSize   = len(runTokenPrefix) + secretSize + sumSize

@@ -55,8 +55,8 @@ func (t *Tenants) ToolNames(
 // namesAnID matches names that end with an id. Nobody keeps such a name, since it is that of the agent with the id.
 var namesAnID = regexp.MustCompile(`_[0-9a-f]{24}$`)
 
-// toolName is the name of an agent: that of its own, else with the end of its id, where it is the agent's by taken or
-// may become so. Else the name ends with the whole id.
+// toolName is the tool name of an agent. It is the agent's own name, or that with the end of its id: the first that is
+// the agent's by taken or may become so. Else the name ends with the whole id.
 func toolName(taken map[string]string, a catalog.Agent, reserved []string) string {
 	name := tool.Name(a.Spec.Name)
 	with := func(suffix string) string { return name[:min(len(name), tool.MaxName-len(suffix))] + suffix }

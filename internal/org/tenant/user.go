@@ -53,9 +53,9 @@ func isAddress(text string) bool {
 	return err == nil && a.Address == text && len(text) <= 320
 }
 
-// CreateUser creates a user of an organization, or of record.Nobody. It returns a problem of kind Invalid that names
-// the field, of kind Forbidden (insufficient_permission) when by is no admin or stands below the new user's role, and
-// of kind Conflict when another user of the organization has the e-mail address.
+// CreateUser creates a user of an organization, or of record.NoOrganization. It returns a problem of kind Invalid that
+// names the field. The kind is Forbidden (insufficient_permission) when by is not an admin or stands below the new
+// user's role. It is Conflict when another user of the organization has the e-mail address.
 func (t *Tenants) CreateUser(
 	ctx context.Context, by Principal, organization string, edit UserEdit,
 ) (record.Entity[catalog.User], error) {
@@ -146,8 +146,8 @@ func (t *Tenants) emails(ctx context.Context, u catalog.User) (rows []record.Ent
 	return rows, nil
 }
 
-// compared is the form in which addresses are compared, so that two that people read as one are one: it ignores case,
-// width, composition and invisible characters (Unicode's NFKC_Casefold).
+// compared is the form in which addresses are compared. Addresses that look the same have the same form. It ignores
+// case, width, composition and invisible characters (Unicode's NFKC_Casefold).
 func compared(address string) string {
 	seen := strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
@@ -182,9 +182,9 @@ func (t *Tenants) applyUser(ctx context.Context, by Principal, edit UserEdit, u 
 	return edit.apply(u)
 }
 
-// EditUser changes a user. It returns a problem of kind NotFound, of kind PreconditionFailed when match is not the
-// resource's version, of kind Invalid that names the field, of kind Forbidden (insufficient_permission) when by may not
-// manage the user as it is or as it would be, and of kind Conflict when another user has the e-mail address.
+// EditUser changes a user. It returns a problem of kind NotFound, and of kind Invalid that names the field. The kind is
+// PreconditionFailed when match is not the resource's version. It is Forbidden (insufficient_permission) when by may
+// not manage the user before or after the edit. It is Conflict when another user has the e-mail address.
 func (t *Tenants) EditUser(
 	ctx context.Context, by Principal, scope record.Scope, id string, match record.Match, edit UserEdit,
 ) (record.Entity[catalog.User], error) {
@@ -204,8 +204,9 @@ func (t *Tenants) EditUser(
 	})
 }
 
-// RemoveUser deletes a user, which refuses its keys at once, and stores a job, whose id is returned, that deletes what
-// it owns in the background. It returns a problem of kind NotFound, or of kind Forbidden when by may not manage it.
+// RemoveUser deletes a user: its keys are refused immediately. It stores a job, whose id is returned, that deletes the
+// user's belongings in the background. It returns a problem of kind NotFound, or of kind Forbidden when by may not
+// manage it.
 func (t *Tenants) RemoveUser(ctx context.Context, by Principal, scope record.Scope, id string) (job string, err error) {
 	_, err = record.Remove(ctx, t.store, scope, id, func(e record.Entity[catalog.User], tx *record.Tx) error {
 		if err := t.mayManageUser(ctx, by, &e.Value); err != nil {

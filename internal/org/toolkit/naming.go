@@ -14,8 +14,8 @@ import (
 // alike is the problem of a tool without a name of its own. Earlier versions stored such tools; a refresh names them.
 const alike = "another tool has its name"
 
-// identity is what a tool is at its server, under any name here. own is the server's own name of it. request is the
-// request of a tool that is one; tools that an earlier version stored may have it alone.
+// identity identifies a tool at its server, under any name here. own is the server's own name of it. request is the
+// request of a tool that is one; a tool of an earlier version may have it alone.
 type identity struct {
 	own     string
 	known   bool // own is known
@@ -46,7 +46,7 @@ func identityOf(own string, binding json.RawMessage) identity {
 	return is
 }
 
-// reserved is what remains of a tool that its server offers no longer: its name, its rules, and what identifies it.
+// reserved is the remainder of a tool that its server offers no longer: its name, its rules, and its identity.
 func (t Tool) reserved() Tool {
 	rest := Tool{Own: t.Own, Approval: t.Approval, TimeoutMS: t.TimeoutMS, RetrySafe: t.RetrySafe, ReadOnly: t.ReadOnly}
 	rest.Name, rest.Definition.RetrySafe = t.Name, t.Definition.RetrySafe
@@ -76,8 +76,9 @@ func (t *Tool) tighten() {
 	}
 }
 
-// turned reports whether the tool may change something now, and what its owner decided about was not that: it changed
-// nothing, or the call went elsewhere. Older lists do not have which tools only read; all of these could be repeated.
+// turned reports whether the tool may change something now, and its owner decided about another tool. That one changed
+// nothing, or its call went elsewhere. Older lists do not mark the tools that only read; all of these could be
+// repeated.
 func (t Tool) turned(was Tool) bool {
 	is, before := identityOf(t.Own, t.Binding).request, identityOf(was.Own, was.Binding).request
 	return !t.reads() && (was.reads() || was.Definition.RetrySafe && !t.Definition.RetrySafe || is != before)
@@ -104,7 +105,7 @@ func remembered(gone []Tool) []Tool {
 // maxGone is how many tools a toolkit remembers that its server offers no longer.
 const maxGone = 2 * tool.MaxTools
 
-// named gives the tools that a server lists their names. Names that become alike get a number. A tool that had a name
+// named gives names to the tools that a server lists. Names that become alike get a number. A tool that had a name
 // keeps it, and no other tool ever gets that name: agents, rules and paused calls refer to tools by their names.
 func named(found []tool.Definition, before []Tool) {
 	had := make([]identity, len(before))

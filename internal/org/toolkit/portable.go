@@ -31,9 +31,9 @@ type Portable struct {
 	found []Tool // at an import: the tools that are known without asking a server
 }
 
-// Export returns an agent's toolkits in portable form, and the keys that replace their ids; the built-in toolkit has
-// its name as key. Toolkits that no longer exist and those that are a command of this machine are left out. It returns
-// a problem of kind Forbidden for another organization's toolkit, and of kind Unavailable when one kept changing.
+// Export returns an agent's toolkits in portable form, and the keys that replace their ids. The built-in toolkit has
+// its name as key. Deleted toolkits and those that are a command of this machine are left out. It returns a problem of
+// kind Forbidden for another organization's toolkit, and of kind Unavailable when one kept changing.
 func (s *Toolkits) Export(
 	ctx context.Context, scope record.Scope, ids []string,
 ) (list []Portable, keys []string, err error) {
@@ -83,10 +83,11 @@ func (s *Toolkits) document(ctx context.Context, t catalog.Toolkit) (string, err
 // maxImported is how many toolkits a document may have, as many as an agent may have.
 const maxImported = 100
 
-// Import returns the ids of the toolkits that the keys name: the built-in one, one of the organization with the same
-// kind, name and endpoint, or a new one without credentials. Nothing is stored before all of list is checked, also what
-// the agent would have by check. A tool that the document gives fewer approvals than a new one has needs loosen. It
-// returns a problem of kind Invalid that names the field, also with the code url_forbidden, or an error of these two.
+// Import returns the ids of the toolkits that the keys name. A key names the built-in toolkit, one of the organization
+// with the same kind, name and endpoint, or a new one without credentials. Nothing is stored before all of list is
+// checked; check then checks the agent's tools. If the document gives a tool fewer approvals than a new one has, loosen
+// must allow it. It returns a problem of kind Invalid that names the field, also with the code url_forbidden, or an
+// error of these two functions.
 func (s *Toolkits) Import(
 	ctx context.Context, scope record.Scope, keys []string, list []Portable, loosen Loosen,
 	check func(of []tool.Offer) error,
@@ -158,9 +159,8 @@ func checkEnabled(list []Portable) error {
 		"have %d enabled tools together, and a model takes at most %d", enabled, tool.MaxOffered)
 }
 
-// checkPortable checks a toolkit as its creation would, and each of its tools with its rules; it finds the tools that
-// follow from the document or the request, with the numbers that their names have. The error is a problem of kind
-// Invalid.
+// checkPortable checks a toolkit as its creation would, and each of its tools with its rules. It finds the tools that
+// follow from the document or the request, with the numbers in their names. The error is a problem of kind Invalid.
 func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable, loosen Loosen) (err error) {
 	if _, ok := s.Kinds[p.Kind]; !ok || p.Kind == Builtin {
 		return problem.InvalidField(at+".kind", "must be openapi, mcp or http")
@@ -238,7 +238,7 @@ func (p Portable) selection() tool.Selection {
 	return tool.Selection{Include: p.Include, Exclude: p.Exclude}
 }
 
-// leads says whether an imported tool calls the server that its toolkit names: the toolkit may be given credentials
+// leads reports whether an imported tool calls the server that its toolkit names. The toolkit may get credentials
 // later, when nobody checks each tool.
 func (p Portable) leads(t Tool) bool {
 	if p.Document != "" {
@@ -254,7 +254,7 @@ func sameRequest(a, b *tool.HTTPRequest) bool {
 	return err == nil && failed == nil && sameJSON(one, other)
 }
 
-// find returns what a key of a document is in the organization; the id is empty for a toolkit that is to be made.
+// find returns the toolkit of the organization that a key of a document stands for; the id is empty for a new toolkit.
 func (s *Toolkits) find(ctx context.Context, scope record.Scope, key string, p Portable) (string, kit, error) {
 	if key == Builtin {
 		id := catalog.BuiltinToolkit(scope.Organization())

@@ -61,8 +61,8 @@ func (k redacting) Call(
 	return call(ctx, d, i)
 }
 
-// Browse lists what an endpoint offers besides tools. Its errors are those of the kind, and one for a kind that is no
-// tool.Browser.
+// Browse lists the offers of an endpoint besides tools. Its errors are those of the kind, and one for a kind that is
+// not a tool.Browser.
 func (k redacting) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, error) {
 	browser, ok := k.Kind.(tool.Browser)
 	if !ok {

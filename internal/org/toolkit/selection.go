@@ -79,10 +79,10 @@ func (c Choice) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(c))
 }
 
-// Select changes which tools a toolkit takes from its endpoint, and asks for them, in one commit. As after a refresh,
-// what comes in is not enabled. match is the version that the caller has seen. Its errors are those of Refresh, a
-// problem of kind PreconditionFailed, and of kind Invalid that names the entry that is wrong or matches nothing. A list
-// that stays as it is may have entries whose tools have gone.
+// Select changes which tools a toolkit takes from its endpoint, and requests them, in one commit. As after a refresh,
+// added tools are not enabled. match is the version that the caller has seen. Its errors are those of Refresh. It also
+// returns a problem of kind PreconditionFailed, or of kind Invalid that names the entry that is wrong or matches
+// nothing. An unchanged list may have entries whose tools have gone.
 func (s *Toolkits) Select(
 	ctx context.Context, scope record.Scope, id string, match record.Match, c Choice,
 ) (Difference, error) {

@@ -1,11 +1,11 @@
-// Package toolkit manages where agents' tools come from: an organization's toolkits, the tools that were discovered in
-// them, the rules for each tool, and the credentials for their servers.
+// Package toolkit manages the sources of agents' tools: an organization's toolkits, their discovered tools, the rules
+// for each tool, and the credentials for their servers.
 //
 // It must not know runs or HTTP. It imports record, seal, schema, strictjson, the tool port, egress, problem and host.
 //
-// Errors are problems (see package problem). Besides those that a function's comment names, every function that reads
-// or writes returns a problem of kind Unavailable when the store cannot be reached or the toolkit kept changing, and
-// errors of the blob store and the sealer as they are.
+// Errors are problems (see package problem). A function's comment names its own. Besides, every function that reads or
+// writes returns a problem of kind Unavailable when the store cannot be reached or the toolkit kept changing. Errors of
+// the blob store and the sealer are returned as they are.
 package toolkit
 
 import (
@@ -42,8 +42,9 @@ type Toolkits struct {
 	Commands [][]string           // the programs that toolkits may be, compared word for word
 }
 
-// Asker asks toolkits' servers, with the toolkits' credentials. [Toolkits] does; a program that may not open
-// credentials has another one do it (package broker). What the methods do, and their errors, stands at [Toolkits].
+// Asker sends requests to toolkits' servers, with the toolkits' credentials. [Toolkits] does; a program that may not
+// open credentials has another program do it (package broker). The methods and their errors are described at
+// [Toolkits].
 type Asker interface {
 	Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error)
 	Preview(ctx context.Context, scope record.Scope, id string) (Difference, error)
@@ -79,7 +80,7 @@ type Tool struct {
 	Problem   string        `json:"problem,omitempty"`    // why it cannot be enabled
 }
 
-// Draft is what a client says of a toolkit; nil leaves a field as it is.
+// Draft has the fields of a toolkit that a client sets; nil leaves a field as it is.
 type Draft struct {
 	Kind        string
 	Name        *string
@@ -97,7 +98,7 @@ type Draft struct {
 // may need six bytes for a letter.
 const maxRequest = 48 << 10
 
-// check checks what can be checked of a draft without network. place is where the draft is in the body. The error is a
+// check makes the checks of a draft that need no network. place is the draft's location in the body. The error is a
 // problem of kind Invalid, also with the code url_forbidden.
 func (s *Toolkits) check(place string, d Draft) error {
 	if d.Name != nil && (*d.Name == "" || utf8.RuneCountInString(*d.Name) > 200) {
@@ -135,7 +136,7 @@ func (s *Toolkits) check(place string, d Draft) error {
 	)
 }
 
-// allows says whether a toolkit may run a command.
+// allows reports whether a toolkit may run a command.
 func (s *Toolkits) allows(command []string) bool {
 	return len(command) > 0 && slices.ContainsFunc(s.Commands,
 		func(one []string) bool { return slices.Equal(one, command) })
@@ -273,7 +274,7 @@ func enable(tools []Tool, named []string) error {
 	return nil
 }
 
-// apply takes over a draft except its credentials. What it writes belongs to the commit of the toolkit.
+// apply takes over a draft except its credentials. Its writes belong to the commit of the toolkit.
 func (s *Toolkits) apply(ctx context.Context, tx *record.Tx, t *catalog.Toolkit, d Draft) error {
 	t.UpdatedAt = s.Host.Now()
 	set(&t.Name, d.Name)
@@ -340,8 +341,8 @@ const strays = "" +
 	"it leads to a server that the toolkit's credentials were not given for: name that server as base_url, " +
 	"give the credentials with it, and refresh the toolkit"
 
-// confine disables tools on servers that the credentials are not for: a document may say where its operations are, but
-// not who gets the credentials.
+// confine disables tools on servers that the credentials are not for. A document may name the servers of its
+// operations, but not the receiver of the credentials.
 func confine(t catalog.Toolkit, tools []Tool) {
 	for i := range tools {
 		at, one := tools[i].Origin(), &tools[i]
@@ -354,7 +355,7 @@ func confine(t catalog.Toolkit, tools []Tool) {
 	}
 }
 
-// keep stores the list of tools, confined. What it writes belongs to the commit of the toolkit.
+// keep stores the list of tools, confined. Its writes belong to the commit of the toolkit.
 func (s *Toolkits) keep(ctx context.Context, tx *record.Tx, t *catalog.Toolkit, l list) error {
 	confine(*t, l.Tools)
 	b, err := json.Marshal(l)
@@ -371,9 +372,9 @@ func (s *Toolkits) keep(ctx context.Context, tx *record.Tx, t *catalog.Toolkit, 
 	return tx.Err()
 }
 
-// endpoint is where a toolkit's tools are, with its credentials opened. It returns a problem of kind Conflict when the
-// deployment no longer allows the command, record.ErrConflict when the toolkit has another document by now, or
-// seal.ErrNotOurs.
+// endpoint is the endpoint of a toolkit's tools, with its credentials opened. It returns a problem of kind Conflict
+// when the deployment no longer allows the command. The error is record.ErrConflict when the toolkit has another
+// document by now, or seal.ErrNotOurs.
 func (s *Toolkits) endpoint(ctx context.Context, t catalog.Toolkit) (tool.Endpoint, error) {
 	if len(t.Command) > 0 && !s.allows(t.Command) {
 		return tool.Endpoint{}, problem.New(problem.Conflict, "conflict",
@@ -450,11 +451,11 @@ func unusable(kind string, e tool.Endpoint, why string) error {
 	return p
 }
 
-// maxBinding bounds what is needed to call a tool, in bytes.
+// maxBinding bounds the binding of a tool, in bytes.
 const maxBinding = 256 << 10
 
 // examine checks a definition and makes a tool of it, which is not enabled and has the approval of a new one. names are
-// those that are taken. A tool with a Problem cannot be enabled; with a fault it is no tool at all.
+// the taken names. A tool with a Problem cannot be enabled; one with a fault is left out.
 func examine(d tool.Definition, names map[string]bool) (one Tool, fault string) {
 	one = Tool{Definition: d, Own: d.Own, RetrySafe: d.RetrySafe, ReadOnly: d.ReadOnly}
 	one.Definition.ReadOnly = false // which no JSON has
@@ -478,8 +479,8 @@ func examine(d tool.Definition, names map[string]bool) (one Tool, fault string) 
 	return one, ""
 }
 
-// parameters is the schema that a tool is kept with, and why it can be called by none. A text that is no schema as it
-// stands is kept as what can be made of it: calls are checked against what is kept.
+// parameters returns the schema that is kept of a tool, and the fault of a tool that cannot be called. A text that is
+// not a schema is mended if that is possible. Calls are checked against the kept schema.
 func parameters(said json.RawMessage) (kept json.RawMessage, fault string) {
 	portable, err := schema.Portable(said)
 	if err != nil {
@@ -513,7 +514,7 @@ func (s *Toolkits) Offered(ctx context.Context, scope record.Scope, id string) (
 	return s.offered(ctx, s.Store, scope, id)
 }
 
-// offered reads from a store, and from the one that is never old once that has told of a list that is gone.
+// offered reads from a reader. If that has an old toolkit whose list is gone, it reads from the store itself.
 func (s *Toolkits) offered(
 	ctx context.Context, from record.Reader, scope record.Scope, id string,
 ) (catalog.Toolkit, []Tool, error) {
@@ -550,7 +551,7 @@ func (s *Toolkits) tools(ctx context.Context, t catalog.Toolkit) ([]Tool, error)
 	return l.Tools, err
 }
 
-// list is what is stored of a toolkit's tools: its tools, and the rules of those that its server offers no longer.
+// list is the stored list of a toolkit's tools: its tools, and the rules of those that its server offers no longer.
 type list struct {
 	Tools []Tool `json:"tools"`
 	Gone  []Tool `json:"gone,omitempty"`
@@ -597,11 +598,11 @@ func (s *Toolkits) change(
 	})
 }
 
-// Edit changes the fields that are set, except Draft.Selection. It does not ask the endpoint for its tools, which
-// Refresh does; but tools and
-// credentials that do not fit a new address are disabled and removed. It returns a problem of kind NotFound, Forbidden,
-// of kind Conflict for the built-in toolkit, of kind PreconditionFailed when match is not the resource's version, and
-// of kind Invalid that names the field.
+// Edit changes the fields that are set, except Draft.Selection. It does not request the endpoint's tools, which Refresh
+// does. But tools that do not fit a new address are disabled, and such credentials are removed.
+//
+// It returns a problem of kind NotFound or Forbidden, of kind Conflict for the built-in toolkit, and of kind Invalid
+// that names the field. The kind is PreconditionFailed when match is not the resource's version.
 func (s *Toolkits) Edit(
 	ctx context.Context, scope record.Scope, id string, match record.Match, d Draft,
 ) (record.Entity[catalog.Toolkit], error) {
@@ -645,8 +646,8 @@ func (s *Toolkits) Edit(
 	})
 }
 
-// leave handles a changed address: tools on other servers than the owner names now are disabled and have the approval
-// of new ones, and credentials that were given for other servers are removed. The owner agreed to another place.
+// leave handles a changed address. The owner agreed to another place. So tools on servers that the owner does not name
+// now are disabled and have the approval of new ones. Credentials that were given for other servers are removed.
 func (s *Toolkits) leave(ctx context.Context, t *catalog.Toolkit, tools []Tool) error {
 	now := places(*t)
 	for i, one := range tools {

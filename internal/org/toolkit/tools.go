@@ -30,8 +30,8 @@ type Rules struct {
 	Loosen    Loosen
 }
 
-// Loosen returns nil when the caller may have fewer calls of a thing need an approval, else why not. what names the
-// thing. A nil one allows nothing.
+// Loosen returns nil when the caller may have fewer calls of a thing need an approval, else the reason why not. what
+// names the thing. A nil one allows nothing.
 type Loosen func(what string) error
 
 func (l Loosen) allow(what string) error {
@@ -93,8 +93,8 @@ func missingTool(id, name string) error {
 }
 
 // SetRules changes the rules of a tool and returns it. It returns a problem of kind NotFound when toolkit or tool does
-// not exist, Forbidden, of kind Conflict for the built-in toolkit, and of kind Invalid that names the field; or the
-// error of Rules.Loosen.
+// not exist, or Forbidden. The kind is Conflict for the built-in toolkit, and Invalid for a wrong field, which it
+// names. Or it returns the error of Rules.Loosen.
 func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name string, rules Rules) (Tool, error) {
 	var changed Tool
 	_, err := s.change(ctx, scope, id, 0, func(t *catalog.Toolkit, tx *record.Tx) error {
@@ -116,8 +116,8 @@ func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name st
 	return changed, err
 }
 
-// Difference is what a refresh finds, as names of tools. That of a preview has the tools themselves, too, in the order
-// of these lists.
+// Difference is the result of a refresh, as names of tools. That of a preview has the tools themselves, too, in the
+// order of these lists.
 type Difference struct {
 	Added   []string  `json:"added,omitempty"`
 	Removed []string  `json:"removed,omitempty"`
@@ -140,12 +140,13 @@ func (t *Tool) bind(was Tool) {
 	t.TimeoutMS, t.RetrySafe = was.TimeoutMS, was.RetrySafe && t.RetrySafe
 }
 
-// Refresh asks the endpoint again for its tools. New ones are not enabled, and need an approval if they may change
+// Refresh requests the endpoint's tools again. New ones are not enabled, and need an approval if they may change
 // something. A changed tool keeps its rules but is disabled, because its owner agreed to another one; the same holds
-// for a tool that its server offers again. Of these, one that may change something needs an approval again if it
-// changed nothing before, if its request goes elsewhere, or if its server took it away meanwhile. It returns a problem
-// of kind NotFound, Forbidden, of kind Conflict for the built-in toolkit or a command that is no longer allowed, and of
-// kind Invalid when the endpoint offers no usable tools.
+// for a tool that its server offers again. Of these, a tool that may change something may need an approval again. It
+// does if it changed nothing before, if its request goes elsewhere, or if its server took it away meanwhile.
+//
+// It returns a problem of kind NotFound or Forbidden. The kind is Conflict for the built-in toolkit or a command that
+// is no longer allowed. It is Invalid when the endpoint offers no usable tools.
 func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error) {
 	return s.refresh(ctx, scope, id, 0, nil, func(*catalog.Toolkit) error { return nil })
 }
@@ -174,7 +175,7 @@ func (s *Toolkits) refresh(
 	return d, err
 }
 
-// Preview is what Refresh would find and do now; it changes nothing. Its errors are those of Refresh.
+// Preview returns the result that Refresh would have now; it changes nothing. Its errors are those of Refresh.
 func (s *Toolkits) Preview(ctx context.Context, scope record.Scope, id string) (Difference, error) {
 	if err := fixed(scope.Organization(), id); err != nil {
 		return Difference{}, err
@@ -255,7 +256,7 @@ func changes(d Difference, before, after []Tool) (list []Changed) {
 	return list
 }
 
-// same says whether a tool is as it was discovered before: description, parameters, and where and how it is called.
+// same reports whether a tool is as it was discovered before: description, parameters, and binding.
 func (t Tool) same(now Tool) bool {
 	return t.Description == now.Description && t.Definition.RetrySafe == now.Definition.RetrySafe && !now.turned(t) &&
 		sameJSON(t.Parameters, now.Parameters) && sameJSON(t.Binding, now.Binding)
@@ -266,8 +267,8 @@ func sameJSON(a, b json.RawMessage) bool {
 	return bytes.Equal(a, b) || json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// Browse lists what a toolkit's endpoint offers now besides tools; nothing for kinds that are no tool.Browser. It
-// returns a problem of kind NotFound, Forbidden, or of kind Conflict when the server cannot be asked.
+// Browse lists the present offers of a toolkit's endpoint besides tools; nothing for kinds that are not a tool.Browser.
+// It returns a problem of kind NotFound, Forbidden, or of kind Conflict when the server cannot be reached.
 func (s *Toolkits) Browse(ctx context.Context, scope record.Scope, id string) (tool.Offerings, error) {
 	e, err := s.Toolkit(ctx, scope, id)
 	if err != nil {
@@ -311,13 +312,14 @@ type Attempt struct {
 	Elapsed time.Duration `json:"elapsed_ns"`
 }
 
-// Try calls a tool at once, enabled or not, so that its owner sees what it does; the audit log has an entry before the
-// call. Arguments are taken in their normal form ([Arguments]). For a call that would wait for a human's approval,
-// approve says whether the caller may give it; it has no effect, and may be asked where nothing needs approval, too.
+// Try calls a tool immediately, enabled or not, so that its owner sees the effect. The audit log has an entry before
+// the call. Arguments are taken in their normal form ([Arguments]). For a call that would wait for a human's approval,
+// approve reports whether the caller may give it. approve has no effect, and may be called if nothing needs approval,
+// too.
 //
-// It returns a problem of kind NotFound when toolkit or tool does not exist, Forbidden, of kind Invalid
-// (body.arguments), of kind Conflict when the command is no longer allowed, and approve's error as it is. A tool's
-// failure is in the Attempt.
+// It returns a problem of kind NotFound when toolkit or tool does not exist, Forbidden, or of kind Invalid
+// (body.arguments). The kind is Conflict when the command is no longer allowed. approve's error is returned as it is. A
+// tool's failure is in the Attempt.
 func (s *Toolkits) Try(
 	ctx context.Context, scope record.Scope, id, name string, arguments json.RawMessage, approve func() error,
 ) (Attempt, error) {
@@ -380,9 +382,9 @@ type Named struct {
 	Tool    Tool
 }
 
-// Names are the enabled tools of an agent's toolkits. Toolkits that no longer exist are left out. Of tools with the
-// same name, those of later toolkits get a longer one; disabled tools take no name, because a server could add them.
-// Toolkits may be some seconds old. The only errors are failures of the store and blob store.
+// Names are the enabled tools of an agent's toolkits. Deleted toolkits are left out. Of tools with the same name, those
+// of later toolkits get a longer one; disabled tools take no name, because a server could add them. Toolkits may be
+// some seconds old. The only errors are failures of the store and blob store.
 func (s *Toolkits) Names(ctx context.Context, organization string, ids []string) ([]Named, error) {
 	kits, err := s.kits(ctx, s.Known, organization, ids)
 	return namesIn(kits), err
@@ -442,7 +444,7 @@ func (s *Toolkits) ToolsOf(ctx context.Context, organization string, ids []strin
 	return Offers(namesIn(kits)), off, err
 }
 
-// Offers are tools as the agent is told of them. They cannot be called yet.
+// Offers are tools as the agent's model sees them. They cannot be called yet.
 func Offers(named []Named) []tool.Offer {
 	offers := make([]tool.Offer, 0, len(named))
 	for _, n := range named {
@@ -463,8 +465,8 @@ func (s *Toolkits) Listed(ctx context.Context, organization string, ids []string
 }
 
 // Open is [Toolkits.Names] as tools that are ready to be called. The calls of a toolkit's tools share a session, which
-// the caller ends ([tool.End]). Broken credentials, or a command that is no longer
-// allowed, fail each call with a tool.Error. The only errors are failures of the store, blob store and sealer.
+// the caller ends ([tool.End]). Broken credentials, or a command that is no longer allowed, fail each call with a
+// tool.Error. The only errors are failures of the store, blob store and sealer.
 func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) ([]tool.Offer, error) {
 	named, err := s.Names(ctx, organization, ids)
 	if err != nil {

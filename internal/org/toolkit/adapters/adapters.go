@@ -1,5 +1,5 @@
-// Package adapters gives toolkits the kinds that the settings allow. It is separate from toolkit so that programs
-// that call no tools do not link their libraries.
+// Package adapters gives toolkits the kinds that the settings allow. It is separate from toolkit: so programs that call
+// no tools do not link their libraries.
 //
 // It is wiring: like boot and cloud it may import adapters.
 package adapters
