@@ -68,8 +68,8 @@ func (w *world) total(q analytics.Question, metric rollup.Metric) (sum float64) 
 
 var prices = rollup.Prices{"p/a": {Input: 1, Output: 2}, "p/e": {Input: 0.25}}
 
-// Whatever has been rolled up so far, with whatever went wrong in between: totals and series are those of the entries,
-// for any range, filter, grouping, interval and time zone.
+// For any rollups so far, and any failures in between, totals and series are those of the entries. That holds for any
+// range, filter, grouping, interval and time zone.
 func TestAnswersAreThoseOfTheLedger(t *testing.T) {
 	w := newWorld(t)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -216,7 +216,7 @@ func TestNothingIsReadOfTheTimeBeforeAnOrganization(t *testing.T) {
 	assert.Empty(t, w.asked, "nothing was there")
 }
 
-// What is rolled up is read, and not the ledger: whatever the ledger says now.
+// A rolled up span is read from its rollups, and not from the ledger, even if the ledger has changed.
 func TestWhatIsRolledUpIsNotReadAgain(t *testing.T) {
 	w := newWorld(t)
 	w.spend(w.now, id("6b", 1), "p/a")
@@ -242,7 +242,7 @@ func TestWhatIsRolledUpIsNotReadAgain(t *testing.T) {
 	assert.Equal(t, writes, w.commits, "it is rolled up once")
 }
 
-// What comes after its quarter was rolled up counts when its day is.
+// An entry that comes after its quarter was rolled up counts when its day is rolled up.
 func TestLateEntriesAreCountedWithTheirDay(t *testing.T) {
 	w := newWorld(t)
 	w.spend(w.now, id("6b", 1), "p/a")
@@ -290,7 +290,7 @@ func TestEntriesOfTheLastMinutesAreNeverLate(t *testing.T) {
 	assert.Equal(t, time.Date(2026, 3, 1, 12, 15, 0, 0, time.UTC), rolled.Value.Quarters)
 }
 
-// Who asks does a bounded part of what was left undone, is told to ask again, and gets on each time.
+// A query does a bounded part of the work that was left, returns a problem to try again, and gets on each time.
 func TestWhoAsksRollsUpABoundedPart(t *testing.T) {
 	w := newWorld(t)
 	w.now = w.now.AddDate(0, 0, 750) // more days than one call rolls up
@@ -312,8 +312,8 @@ func TestWhoAsksRollsUpABoundedPart(t *testing.T) {
 	assert.Positive(t, refused)
 }
 
-// Models under names of any length, as earlier versions took them, are in nobody's way: the longest count as other, and
-// what an agent may be given today by its own name.
+// Models under names of any length, as earlier versions took them, cause no errors. The longest count as other. The
+// longest name that an agent may have today counts by its own name.
 func TestLongNamesOfModelsAreNoObstacle(t *testing.T) {
 	w := newWorld(t)
 	const models = 250

@@ -14,8 +14,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// A day of more entries than are rolled up for one who asks is rolled up by those who ask, in parts: nobody reads it
-// for nothing.
+// A day of more entries than one query rolls up is rolled up by several queries, in parts. No query reads it for
+// nothing.
 func TestADayOfVeryManyIsRolledUpInParts(t *testing.T) {
 	w := newWorld(t)
 	w.organization = record.NoOrganization

@@ -72,7 +72,7 @@ func TestReadsOfAYearAreBounded(t *testing.T) {
 	season.From = y.now.AddDate(0, 0, -92)
 	for _, c := range []struct {
 		name string
-		most int // reads; 0: not bounded, as what is told apart is of many
+		most int // reads; 0: not bounded, as many groups are separate
 		ask  func() error
 	}{
 		{"summary, a year", maxReads, summary(year)},

@@ -109,7 +109,7 @@ func TestClocksThatDifferALittleTakeNothingBack(t *testing.T) {
 	}
 }
 
-// Whoever runs the service can have a ledger rolled up once more.
+// An operator of the service can have a ledger rolled up again.
 func TestALedgerIsRolledUpAgainWhenItIsSaid(t *testing.T) {
 	w := newWorld(t)
 	w.spend(w.now, id("6b", 1), "p/a")
@@ -176,7 +176,7 @@ func TestAQuestionIsNotAnsweredWhileRollupsGo(t *testing.T) {
 	assert.True(t, problem.Is(err, "not_found"), "%v", err)
 }
 
-// What cannot be stored keeps nothing else from being rolled up, and counts.
+// A part that cannot be stored keeps nothing else from being rolled up, and counts.
 func TestWhatCannotBeStoredStopsNothing(t *testing.T) {
 	w := newWorld(t)
 	noon := w.now.Truncate(day).Add(36 * time.Hour)
@@ -208,8 +208,8 @@ func TestEmptyDaysCostFewCommits(t *testing.T) {
 	assert.Equal(t, w.now.Add(-time.Hour).Truncate(day), w.rolled().Days)
 }
 
-// Tables of so many rows that a day takes several commits: whoever rolls them up, however many do, wherever they die,
-// each view has each entry once, also those that came late.
+// Tables have so many rows that a day takes several commits. Any number of processes may roll them up, and die
+// anywhere. Each view has each entry once, also those that came late.
 func TestTablesOfManyPagesAreRolledUpByMany(t *testing.T) {
 	w := newWorld(t)
 	const runs = 5_000

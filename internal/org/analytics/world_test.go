@@ -79,7 +79,7 @@ func zone(t *testing.T, name string) *time.Location {
 	return z
 }
 
-// spied is the table, which says what it is asked, and loses answers.
+// spied is a table that records its calls, and loses responses.
 type spied struct {
 	*memtable.Table
 

@@ -142,7 +142,7 @@ type Document struct {
 	Size          int64                      `json:"size"`
 	SHA256        string                     `json:"sha256"` // of the bytes, hex; empty: they have not been fetched yet
 	Metadata      map[string]json.RawMessage `json:"metadata,omitzero"`
-	Language      string                     `json:"language,omitzero"` // set by a client; empty: that of the base, or of the text
+	Language      string                     `json:"language,omitzero"` // empty: that of the base, or of the text
 	GroupIDs      []string                   `json:"group_ids"`         // narrows the base's
 	Ingestion     docstate.State             `json:"ingestion"`
 	Bytes         string                     `json:"bytes,omitzero"` // the blob key of what came in

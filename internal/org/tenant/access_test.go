@@ -13,8 +13,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// A pause may be decided only by those who are approvers both now and in the version at its begin. Versions say which
-// came first, so that an edit in the same millisecond, or by a process whose clock is behind, changes nothing.
+// A pause may be decided only by those who are approvers both now and in the version at its begin. Version numbers are
+// the order. So an edit in the same millisecond, or by a process whose clock is behind, changes nothing.
 func TestPauseNeedsApproverOfItsVersionAndOfNow(t *testing.T) {
 	w := newWorld(t)
 	member, _ := w.person("member@example.com", tenant.Member, tenant.LevelRun)
@@ -319,8 +319,8 @@ func TestSelfNeedsAnotherWhoDecides(t *testing.T) {
 	require.NoError(t, edit(func(s *catalog.AgentSpec) { s.Approval.Self = nil }))
 }
 
-// An agent's problem is that nobody is left whom its policy has in mind: a group without members, or one that is gone,
-// and no other user who decides for its users.
+// An agent has a problem if none of the approvers of its policy is left. Its group has no members or is gone, and no
+// other user decides for its users.
 func TestAnAgentWithoutApproversHasAProblem(t *testing.T) {
 	w := newWorld(t)
 	no := false
@@ -409,8 +409,8 @@ func TestReachableAnswersAsMayReachAndAsksOnce(t *testing.T) {
 	}
 }
 
-// What the model of a run is shown is what the run's sender may reach: its user, with the key that it was sent with,
-// both as they are now.
+// The model of a run sees the things that the run's sender may reach. The sender is its user, with the key that it was
+// sent with, both as they are now.
 func TestASenderReachesWhatItsUserAndKeyReachNow(t *testing.T) {
 	revoke := func(w *world, p tenant.Principal, _ string) error {
 		return w.RevokeKey(w.Context(), tenant.Platform(), w.home, p.Key)

@@ -109,7 +109,7 @@ func TestActingEndsWithTheOperatorsRight(t *testing.T) {
 	}
 }
 
-// Who is no operator, or has sent with another's key, is nobody in another organization.
+// A sender that is not an operator, or has sent with another's key, has no rights in another organization.
 func TestSendersOfOtherOrganizationsAreNobody(t *testing.T) {
 	w := newWorld(t)
 	other := w.another()

@@ -357,7 +357,7 @@ func TestAgentTooLargeToStoreIsRefused(t *testing.T) {
 	}
 }
 
-// An agent may have as many bytes as the refusal of a larger one says, and not one more.
+// An agent may have as many bytes as the refusal of a larger one names, and not one more.
 func TestAgentOfTheMostBytesIsStoredAndOneMoreRefused(t *testing.T) {
 	const most = record.MaxItemBytes - 16<<10
 	w := newWorld(t)

@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Agents of one name are told apart by when they got it: only an edit of the name moves that time, published or not.
+// Agents of one name differ by the time when they got it: only an edit of the name moves that time, published or not.
 func TestRenamingAnAgentNotesWhenAndOtherEditsDoNot(t *testing.T) {
 	type edit struct {
 		name, description string
@@ -101,7 +101,7 @@ var errDeaf = errors.New("the key service does not answer")
 
 func (deaf) Seal(context.Context, string, string) (string, error) { return "", errDeaf }
 
-// A webhook secret that cannot be sealed is not stored, and the caller is told.
+// A webhook secret that cannot be sealed is not stored, and the caller gets an error.
 func TestSecretThatCannotBeSealedIsReportedAndChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	_, _, err := w.RotateWebhookSecret(t.Context(), w.name, time.Hour)
@@ -137,7 +137,7 @@ func TestWithoutACeilingAnAdminSetsAnyCap(t *testing.T) {
 	assert.Equal(t, 1_000_000, u.Value.Cap)
 }
 
-// What others overtake each time is given up: nothing is made, and the client may come again.
+// A creation that has a conflict at each attempt is given up: nothing is made, and the client may try again.
 func TestCreationThatIsOvertakenEachTimeIsGivenUp(t *testing.T) {
 	const wanted = "new@example.com"
 	for name, c := range map[string]struct {

@@ -29,7 +29,7 @@ var (
 
 func forbidden(err error) bool { return problem.Is(err, "insufficient_permission") }
 
-// Every level tries to manage every level, with its key and with a run token: it takes at least an admin, and no level
+// Every level tries to manage every level, with its key and with a run token. It takes at least an admin, and no level
 // reaches above itself.
 func TestMayManageNeedsAdminAndAtLeastTheSameLevel(t *testing.T) {
 	for has, level := range levels {
@@ -280,7 +280,7 @@ func TestKeyAboveItsUsersRoleIsRefused(t *testing.T) {
 	}
 }
 
-// An operator key raises its user's level while it exists, whatever other keys are created and revoked; a revoked key
+// An operator key raises its user's level while it exists, while any other keys are created and revoked. A revoked key
 // leaves nothing behind.
 func TestOperatorKeyRaisesItsUserUntilRevoked(t *testing.T) {
 	w := newWorld(t)

@@ -36,8 +36,8 @@ func TestRunTokenReachesItsOwnRunAlone(t *testing.T) {
 	assert.True(t, tenant.LevelRead.Covers(tenant.LevelRead))
 }
 
-// An agent that names groups is for their members and admins, and so is what it did. A file is for its uploader and for
-// those who reach one of the agents that held it; a file that a run has made has no uploader.
+// An agent that names groups is for their members and admins, and so are its runs. A file is for its uploader and for
+// those who reach one of the agents that held it. A file that a run has made has no uploader.
 func TestGroupsDecideWhoReachesAnAgentAndItsFiles(t *testing.T) {
 	w := newWorld(t)
 	group := w.group()
@@ -372,8 +372,7 @@ func TestRunsUseThePublishedOrRequestedVersion(t *testing.T) {
 	assert.Equal(t, "body.name", about(t, err))
 }
 
-// An e-mail address is unique in an organization, whatever its letters' case, until its user has another one or is
-// deleted.
+// An e-mail address is unique in an organization, in any letter case, until its user has another one or is deleted.
 func TestEmailAddressIsUniqueInItsOrganization(t *testing.T) {
 	w := newWorld(t)
 	ctx, operator := t.Context(), tenant.Platform()
@@ -453,7 +452,7 @@ func TestWebhookSecretIsSealedAndItsRotationOverlaps(t *testing.T) {
 	assert.Empty(t, read().Secret)
 }
 
-// What is removed cannot be reached from then on, and a job is stored that deletes what belongs to it.
+// A removed thing cannot be reached from then on, and a job is stored that deletes its belongings.
 func TestRemovalHidesAtOnceAndStoresAJob(t *testing.T) {
 	by := func(w *world) context.Context {
 		return record.By(w.Context(), record.Author{Organization: w.name, Operation: "doIt"})
@@ -635,8 +634,8 @@ func TestEditKeepsUncheckedWhatTheAgentHad(t *testing.T) {
 	assert.NoError(t, err, "its versions are known to be there")
 }
 
-// Who waits for a change of rights is notified of those in its own organization, and of those by operators, who may
-// change any.
+// A waiter for changes of rights is notified of those in its own organization. It is notified of those by operators,
+// too, who may change any.
 func TestChangeNotifiesItsOrganizationOrAll(t *testing.T) {
 	w := newWorld(t)
 	in := func(organization string, level tenant.Level) tenant.Principal {

@@ -47,7 +47,7 @@ func (w *world) restrict(agent, group string) {
 	require.NoError(w, err)
 }
 
-// A stream ends when its reader is refused, whatever the refusal is, and not because the store cannot be asked.
+// A stream ends when its reader is refused, for any reason. It does not end because the store cannot be reached.
 func TestAStreamsRightEndsWhenItsReaderIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		then  func(w *world, p tenant.Principal, agent string)
@@ -111,7 +111,7 @@ func TestAnEndedRightStaysEndedWhenAccessReturns(t *testing.T) {
 	assert.True(t, w.RightTo(&p, lifecycle.Whose{Agent: agent}).Lasts(t.Context()), "a new one")
 }
 
-// A check that is given up, as its stream moves elsewhere, is none: the next one to ask is told.
+// A check that is given up, as its stream moves elsewhere, does not count: the next caller checks.
 func TestACheckThatIsGivenUpIsNone(t *testing.T) {
 	w := newWorld(t)
 	agent := w.agent(func(*catalog.AgentSpec) {})
@@ -129,8 +129,8 @@ func TestACheckThatIsGivenUpIsNone(t *testing.T) {
 	assert.False(t, right.Lasts(t.Context()))
 }
 
-// Rights that another process changes are seen within 20 seconds, those that this one changes at once; between the
-// checks a stream costs no reads, even while the store is away.
+// Rights that another process changes are seen within 20 seconds, and those that this one changes immediately. Between
+// the checks a stream costs no reads, even while the store is away.
 func TestARightIsCheckedAgainAfter20SecondsOrAChange(t *testing.T) {
 	w := newWorld(t)
 	agent := w.agent(func(*catalog.AgentSpec) {})
@@ -240,7 +240,8 @@ func TestAStreamsRightEndsInTheMomentItsKeyExpires(t *testing.T) {
 	}
 }
 
-// A key that expires while the machine sleeps, which the clock of the process does not see, ends the stream at once.
+// A key may expire while the machine sleeps, which the clock of the process does not see. It then ends the stream
+// immediately.
 func TestAStreamsRightEndsWithItsKeyWhenTheMachineHasSlept(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		w := newWorld(t)
@@ -282,7 +283,7 @@ func TestARightThatHasEndedIsAlwaysDue(t *testing.T) {
 	assert.False(t, right.Lasts(t.Context()))
 }
 
-// Who watches a right is told to wait until the next check, and not at all when rights have changed since the last one.
+// A watcher of a right waits until the next check, and not at all when rights have changed since the last one.
 func TestAWatchedRightIsDueAtItsNextCheck(t *testing.T) {
 	const second = time.Second
 	for name, c := range map[string]struct {

@@ -231,8 +231,8 @@ func (t *Tenants) isDue(name string, now time.Time) bool {
 	return due
 }
 
-// Organization reads an organization, which may be some seconds old; for record.Nobody it returns an empty one. It
-// returns a problem of kind NotFound.
+// Organization reads an organization, which may be some seconds old; for record.NoOrganization it returns an empty one.
+// It returns a problem of kind NotFound.
 func (t *Tenants) Organization(ctx context.Context, id string) (catalog.Organization, error) {
 	return organization(ctx, t.known, id)
 }

@@ -20,8 +20,8 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// Reading the store yields no token and nothing to make one from: neither of today's tokens nor of those of earlier
-// versions, which stored the key that signed them unencrypted.
+// A reader of the store gets no token and nothing to make one from. That holds for today's tokens and for those of
+// earlier versions, which stored the signing key unencrypted.
 func TestStoredDataYieldsNoRunToken(t *testing.T) {
 	w := newWorld(t)
 	p, key := w.person("a@example.com", tenant.Admin, tenant.LevelRun)

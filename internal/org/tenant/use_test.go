@@ -11,8 +11,8 @@ import (
 	"agentplatform/internal/proof/faulttable"
 )
 
-// A key's last use costs at most one write a minute and delays no request: the request is served whatever becomes of
-// it.
+// A key's last use costs at most one write a minute and delays no request: the request is served even if the write
+// fails.
 func TestFailedWriteOfKeyUseIsNotRetried(t *testing.T) {
 	w := newWorld(t)
 	user, _ := w.person("somebody@example.com", tenant.Member, tenant.LevelRun)

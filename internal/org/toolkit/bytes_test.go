@@ -115,8 +115,8 @@ func (e *estate) settle(t *testing.T) {
 	}
 }
 
-// Wherever a change of a toolkit is interrupted, and whatever runs concurrently: an hour later the blob store has
-// exactly the blobs that toolkits refer to.
+// A change of a toolkit may be interrupted anywhere, and anything may run concurrently. An hour later the blob store
+// has exactly the blobs that toolkits refer to.
 func TestNoBlobOfAToolkitOutlivesItsReference(t *testing.T) {
 	ctx, scope := t.Context(), record.Of("o")
 	create := func(e *estate, document string) (string, error) {

@@ -131,7 +131,7 @@ func at(kind string, s *site, c *tool.Credentials) toolkit.Draft {
 	return d
 }
 
-// useAll uses a toolkit in every way, whatever the outcome.
+// useAll uses a toolkit in every way, and ignores errors.
 func useAll(t *testing.T, s *toolkit.Toolkits, id string) {
 	t.Helper()
 	scope, yes := record.Of("o"), true

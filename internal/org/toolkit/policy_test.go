@@ -46,8 +46,8 @@ func document(host, act, method string) []byte {
 	return raw
 }
 
-// A new tool needs an approval if its calls may change something: other methods of HTTP than GET and HEAD, and tools of
-// an MCP server that does not declare that they only read. Other hints change nothing.
+// A new tool needs an approval if its calls may change something. These are calls by other methods of HTTP than GET and
+// HEAD, and tools of an MCP server that does not declare them read-only. Other hints change nothing.
 func TestNewToolsThatMayChangeSomethingNeedAnApproval(t *testing.T) {
 	k := &kind{names: []string{"look", "pay"}, reads: map[string]bool{"look": true}, safe: true}
 	s := newToolkits(t, k)

@@ -51,7 +51,7 @@ func TestAPreviewSaysWhatARefreshDoes(t *testing.T) {
 
 	done, err := s.Refresh(t.Context(), scope, id)
 	require.NoError(t, err)
-	preview.Tools = nil // which are told before it is done
+	preview.Tools = nil // which are in the preview only
 	assert.Equal(t, preview, done)
 	assert.NotEqual(t, before, read())
 	_, err = s.Preview(t.Context(), scope, catalog.BuiltinToolkit("o"))

@@ -27,8 +27,8 @@ func (l listing) Call(context.Context, tool.Endpoint, tool.Definition, tool.Invo
 	return tool.TextResult(""), nil
 }
 
-// A tool keeps its schema where that is one. What is none is kept as what can be made of it, and a tool that no object
-// can call is off, which says why.
+// A tool keeps a valid schema. An invalid one is mended as far as possible. A tool that no object can call is off, with
+// the reason.
 func TestAToolIsOffOnlyWhereNothingCanCallIt(t *testing.T) {
 	k := listing{
 		"as_it_is": `{"type":"object"}`, "nothing": `null`, "anything": `true`, "php": `{"type":"object",` +

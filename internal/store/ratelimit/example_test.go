@@ -8,7 +8,7 @@ import (
 	"agentplatform/internal/store/ratelimit"
 )
 
-// A key may make two requests at once, then one every second.
+// A key may make two requests immediately, then one every second.
 func ExampleLimiter_Take() {
 	var limiter ratelimit.Limiter
 	limit := ratelimit.Limit{PerMinute: 60, Burst: 2}

@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// clock is a host whose time only moves when it is told to.
+// clock is a host whose time only moves when a test moves it.
 type clock struct {
 	host.Host
 
@@ -39,8 +39,8 @@ func processes(n int) (*clock, []*ratelimit.Limiter) {
 	return c, all
 }
 
-// However requests come to whichever process: at any time a key has got no more than its rate, its burst, and a tenth
-// of that for each process; and one that always wants more gets its rate.
+// Requests may come to any process in any order. At any time a key has got no more than its rate, its burst, and a
+// tenth of that for each process. A key that always wants more gets its rate.
 func TestProcessesTogetherKeepToTheLimit(t *testing.T) {
 	ctx := t.Context()
 	rapid.Check(t, func(t *rapid.T) {
@@ -73,8 +73,8 @@ func TestProcessesTogetherKeepToTheLimit(t *testing.T) {
 	})
 }
 
-// A client that hammers all processes gets its rate from all of them together, no more and no less, and what it is
-// refused does not count.
+// A client that hammers all processes gets its rate from all of them together, no more and no less. Its refused
+// requests do not count.
 func TestWhoAlwaysWantsMoreGetsTheRate(t *testing.T) {
 	const n, seconds = 20, 120
 	c, all := processes(n)
@@ -91,8 +91,8 @@ func TestWhoAlwaysWantsMoreGetsTheRate(t *testing.T) {
 	assert.InDelta(t, 10*seconds+limit.Burst, got, n*10, "of each process alone it would be %d", n*10*seconds)
 }
 
-// A client that stays below its rate is never refused, over however many processes it spreads, and however late each of
-// them tells.
+// A client that stays below its rate is never refused. It may spread over any number of processes, and each of them may
+// report late.
 func TestWhoStaysBelowTheRateIsNeverRefused(t *testing.T) {
 	for _, is := range []struct{ perMinute, processes int }{{300, 100}, {540, 180}, {100, 100}, {580, 1}, {590, 7}} {
 		c, all := processes(is.processes)
@@ -104,7 +104,7 @@ func TestWhoStaysBelowTheRateIsNeverRefused(t *testing.T) {
 	}
 }
 
-// What was let through while the table was away is not held against who stayed below the rate all the time.
+// Requests that were let through while the table was away do not lock out a client that stayed below its rate.
 func TestAfterAnOutageNobodyIsLockedOut(t *testing.T) {
 	c := &clock{Host: host.System()}
 	rows := &counting{Table: memtable.New(c.Now)}
@@ -126,15 +126,15 @@ func TestAfterAnOutageNobodyIsLockedOut(t *testing.T) {
 	assert.NotZero(t, rows.failed)
 }
 
-// Where others change the row all the time, what was read last decides: whoever comes to many processes at the same
-// moment is not let through because they are in each other's way. What is refused then does not count.
+// If others change the row all the time, the last read decides. A client that comes to many processes at the same
+// moment is not let through because they conflict. Its refused requests do not count.
 func TestTheLimitHoldsWhereOthersAreAlwaysFaster(t *testing.T) {
 	c := &clock{Host: host.System()}
 	rows := &counting{Table: memtable.New(c.Now)}
 	shared := &ratelimit.Shared{Table: rows, Host: c}
 	one, other := &ratelimit.Limiter{Shared: shared}, &ratelimit.Limiter{Shared: shared}
 	limit := ratelimit.Limit{PerMinute: 60, Burst: 20}
-	for range 2 { // the second is not told yet
+	for range 2 { // the second is not reported yet
 		require.True(t, one.Take(t.Context(), "k", limit, 0).Allowed)
 	}
 	for range 19 {
@@ -151,7 +151,7 @@ func TestTheLimitHoldsWhereOthersAreAlwaysFaster(t *testing.T) {
 	assert.Equal(t, 20+10-22, s.Remaining, "the twenty, the one that was not told, and this one")
 }
 
-// What may have been written is not written once more.
+// A report that may have been written is not written again.
 func TestAnUnknownOutcomeIsNotToldAgain(t *testing.T) {
 	c := &clock{Host: host.System()}
 	rows := &counting{Table: memtable.New(c.Now), unknown: true}
@@ -177,7 +177,7 @@ func TestRequestsSeldomWaitForTheTable(t *testing.T) {
 	assert.Equal(t, 10, counted.commits)
 }
 
-// Requests go on while the table is away, and it is told of them later.
+// Requests go on while the table is away. They are reported later.
 func TestTheTableIsAway(t *testing.T) {
 	c := &clock{Host: host.System()}
 	rows := &counting{Table: memtable.New(c.Now), err: &table.Error{Kind: table.Down, Err: errors.New("away")}}
@@ -208,7 +208,7 @@ func TestWhoLeavesIsCounted(t *testing.T) {
 	assert.False(t, all[1].Take(t.Context(), "k", limit, c.at).Allowed)
 }
 
-// Of places there are as many as there are, whoever asks, and one that is left or has ended is free.
+// The number of stream slots is the same for every process. A slot that was left or has ended is free.
 func TestPlaces(t *testing.T) {
 	ctx := t.Context()
 	c := &clock{Host: host.System()}

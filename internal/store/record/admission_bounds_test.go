@@ -14,8 +14,9 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Reading the slots tells how many runs count, and a free number exactly while there is one; new runs are allowed below
-// the cap only. For caps of all sizes, full and nearly full, with runs that come, pause, hand on their slots and go.
+// A read of the slots returns how many runs count. It returns a free number exactly while there is one. New runs are
+// allowed below the cap only. This holds for caps of all sizes, full and nearly full, with runs that come, pause, hand
+// on their slots and go.
 func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 	for _, limit := range []int{1, 2, 3, 128, 129, 130, 201, -3, -130} { // a negative one is spread over shards
 		s, h := newStore()

@@ -32,7 +32,7 @@ func (e *estate) wanted(move, kind, subject string) record.AuditEntry {
 	}
 }
 
-// A commit that changes an audited resource has one entry, in its author's name, whatever else it writes; conditions
+// A commit that changes an audited resource has one entry, in its author's name, for any other writes. Conditions
 // alone, and other resources, have none. The platform's own work has no author.
 func TestChangesOfAuditedResourcesHaveOneEntry(t *testing.T) {
 	const id = "text"
@@ -127,8 +127,8 @@ func TestAuditEntryNamesChangedMembers(t *testing.T) {
 	assert.Empty(t, e.entries(e.organization)[0].Changed)
 }
 
-// The entry of a decision has who decided what, as the client says; the entry of an operation belongs to the thing's
-// owner. The platform's own operations have no entries.
+// The entry of a decision has the decisions, and their author as the client names it. The entry of an operation belongs
+// to the thing's owner. The platform's own operations have no entries.
 func TestDecisionsAndOperationsHaveEntries(t *testing.T) {
 	e := newEstate(t)
 	done := record.Decisions{By: "Ann", List: []record.Decision{

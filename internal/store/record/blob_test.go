@@ -16,8 +16,8 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// A toolkit's blobs are stored under their keys, each with a job that deletes it after a quarter of an hour unless the
-// commit that names it deletes the job; whoever reads a deleted blob has read an old toolkit.
+// A toolkit's blobs are stored under their keys. Each has a job that deletes it after a quarter of an hour, unless the
+// commit that names it deletes the job. A reader of a deleted blob has read an old toolkit.
 func TestToolkitBlobIsDeletedUnlessNamed(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	var named []table.Op
@@ -94,7 +94,7 @@ func TestToolkitBlobIsDeletedUnlessNamed(t *testing.T) {
 	fails(1, err)
 }
 
-// The blobs of a toolkit are deleted by a job that is due at once; with its organization they are deleted before the
+// A job that is due immediately deletes the blobs of a toolkit. With its organization they are deleted before the
 // toolkit itself.
 func TestBlobsOfDeletedToolkitAreDeleted(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)

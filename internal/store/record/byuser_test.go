@@ -184,8 +184,8 @@ func (c *readCounter) Query(ctx context.Context, r table.Range) ([]*table.Item, 
 	return items, err
 }
 
-// The active runs of a user are those that the user has sent, and those that others have sent to the user's chats, each
-// once until it ends, or its chat is deleted.
+// The active runs of a user are those that the user has sent, and those that others have sent to the user's chats. Each
+// is listed once until it ends, or its chat is deleted.
 func TestActiveRunsOfAUser(t *testing.T) {
 	w := runBlank(t)
 	ids := func(user string) []string {

@@ -101,7 +101,7 @@ func TestRefusedEditChangesNothing(t *testing.T) {
 	}
 }
 
-// What is written together with a resource is in its commit: a second creation is refused whole.
+// Writes together with a resource are in its commit: a second creation is refused whole.
 func TestResourceAndItsCompanionsAreOneCommit(t *testing.T) {
 	w := runBlank(t)
 	other := func(tx *record.Tx, id string) {

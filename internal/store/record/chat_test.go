@@ -98,8 +98,8 @@ func TestOwnChatIDsAreScopedToTheOrganization(t *testing.T) {
 	}
 }
 
-// Chats are listed newest first, each once, as many per page as asked for; what an index still lists but was deleted,
-// or belongs to another organization, is left out.
+// Chats are listed newest first, each once, up to the page's limit. An index may still list a chat that was deleted, or
+// that belongs to another organization. Such a chat is left out.
 func TestChatsAreListedNewestFirstEachOnce(t *testing.T) {
 	w := runBlank(t)
 	const all = table.MaxGetKeys + 30

@@ -33,8 +33,8 @@ func (f *runFails) Commit(context.Context, string, ...table.Op) error {
 	return f.err
 }
 
-// Errors that another try may resolve are retried, eight times with growing pauses; others are not. The caller of a
-// commit is told whether nothing was done, or that it is not known.
+// Errors that another attempt may resolve are retried, eight times with growing pauses; others are not. The error of a
+// commit means that nothing was done, or that the outcome is unknown.
 func TestTransientErrorsAreRetried(t *testing.T) {
 	other := errors.New("something else")
 	kind := func(k table.Kind) error { return &table.Error{Kind: k} }
@@ -102,7 +102,7 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 	}
 }
 
-// After one lost answer it is never said again that nothing was done.
+// After one lost response, no error means that nothing was done.
 func TestLostAnswerMakesTheOutcomeUnknown(t *testing.T) {
 	w := newRunWorld(t)
 	calls := 0
@@ -186,7 +186,7 @@ func TestScopeSeesWhatItsOrganizationOwns(t *testing.T) {
 	assert.Same(t, w.blobs, w.Blobs())
 }
 
-// What is due is listed in order, up to the limit.
+// Due items are listed in order, up to the limit.
 func TestDueItemsAreListedInOrder(t *testing.T) {
 	w := runBlank(t)
 	var want []string

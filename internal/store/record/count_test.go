@@ -55,7 +55,7 @@ func TestBudgetIsExhaustedPerPeriod(t *testing.T) {
 	}
 }
 
-// What was used under several names is read at the same time, of a few at once.
+// The use under several names is read in parallel, a few names at the same time.
 func TestSpentOfSeveralNamesIsReadTogether(t *testing.T) {
 	const names, atOnce = 40, 16
 	h := host.System()

@@ -9,7 +9,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Counts change with what they count, whatever item of the name holds them, and what is counted away is gone.
+// Counts change with the counted things, in any item of the name. A count that falls to zero is gone.
 func TestCountsAreOfWhatIsThere(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	add := func(id string, n map[string]int64) {

@@ -40,8 +40,8 @@ func TestDeliveryIsReadAsWritten(t *testing.T) {
 	}
 }
 
-// A delivery that is pending, or is to be sent again, is due after the pause before the next try, the sender's claim
-// and the grace of a wake-up message. Any other is never due.
+// A delivery that is pending, or is to be sent again, is due after three times: the pause before the next attempt, the
+// sender's claim and the grace of a wakeup. Any other is never due.
 func TestPendingDeliveryIsDue(t *testing.T) {
 	at := func(minutes int) time.Time { return time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC) }
 	for _, last := range []int{0, 1, 2} {
@@ -87,7 +87,7 @@ func TestClaimHoldsUntilItEnds(t *testing.T) {
 	}
 }
 
-// The ids of deliveries are identifiers that follow from run and sequence number; those of a run, or of runs created
+// The ids of deliveries are identifiers that follow from run and sequence number. Those of a run, or of runs created
 // one after the other, are all different.
 func TestDeliveryIDsAreUnique(t *testing.T) {
 	const stored = "69a42a4000009e3779b97f4c"

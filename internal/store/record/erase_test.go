@@ -147,7 +147,7 @@ func TestLinkKeepsTheRunsPlaceInTheChat(t *testing.T) {
 	)
 }
 
-// Whatever is written between two writes of a removal: what was written anew under a name of the run stays.
+// Any write may come between two writes of a removal: an item that was written again under a name of the run stays.
 func TestRemovalKeepsWhatWasWrittenAnew(t *testing.T) {
 	keys := []string{"k", "k1", "k2", "decision i", "decision j"}
 	for what, first := range map[string]func(w *runWorld){
@@ -259,7 +259,7 @@ func TestUntouchedRunNeedsNoSecondDeletion(t *testing.T) {
 }
 
 // A withdrawn message is deleted with its idempotency key and its holds of files; a key that leads elsewhere by now
-// stays. Withdrawing a message that no longer exists is no error.
+// stays. To withdraw a message that no longer exists is not an error.
 func TestWithdrawnMessageLeavesNothing(t *testing.T) {
 	for at, key := range []string{"k1", "k2"} {
 		w := newRunWorld(t)

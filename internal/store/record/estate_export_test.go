@@ -1,6 +1,6 @@
 package record
 
-// What a withdrawn message and a removed run do about the files that they hold.
+// How a withdrawn message and a removed run release the files that they hold.
 var (
 	EstateReleases   = (*Tx).releases
 	EstateReleaseAll = (*Store).releaseAll

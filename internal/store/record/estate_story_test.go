@@ -315,8 +315,8 @@ func TestOperationWritesOnlyItsOwnItems(t *testing.T) {
 	}
 }
 
-// Whichever call of the table or of the blob store fails for good: the operation returns an error, nothing is left half
-// done, and doing it again succeeds.
+// Any call of the table or of the blob store may fail for good. Then the operation returns an error, nothing is left
+// half done, and a repetition succeeds.
 func TestFailedCallIsReportedAndCanBeRepeated(t *testing.T) {
 	for name, o := range estateOperations() {
 		t.Run(name, func(t *testing.T) {
@@ -360,7 +360,7 @@ func TestUndecodableItemIsAnError(t *testing.T) {
 				e.read = 0
 				e.tamper = func(n int, i *table.Item) {
 					if n < at || key != (table.Key{}) && i.Key != key || string(i.Body) == "{}" {
-						return // an empty item says only that it exists
+						return // an empty item only shows that it exists
 					}
 					if key = i.Key; newer {
 						i.Schema = 2

@@ -329,8 +329,8 @@ func (e *estate) inWords(text string) string {
 	return estateID.ReplaceAllString(strings.NewReplacer(e.names...).Replace(text), "*")
 }
 
-// written returns what the commits did, in words: "+" for new items, "~" for changed and "-" for deleted ones as they
-// were read, "?" for what must still be as it was read, a leading "!" for writes without a condition.
+// written describes the writes of the commits, in words: "+" for new items, "~" for changed and "-" for deleted ones as
+// they were read. "?" marks items that must still be as they were read, a leading "!" writes without a condition.
 func (e *estate) written() (lines []string) {
 	for _, ops := range e.commits {
 		for _, op := range ops {

@@ -116,7 +116,7 @@ func TestFileStoredWithInvalidTypeHasAValidOne(t *testing.T) {
 	assert.Equal(t, "application/octet-stream", got.Value.ContentType)
 }
 
-// Bytes are read as they were sent, under whatever key; a file without bytes is an error.
+// Bytes are read as they were sent, under any key; a file without bytes is an error.
 func TestFileBytesAreReadAsSent(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	read := func(id string) (string, error) {
@@ -331,7 +331,7 @@ func TestHoldCountsOnceAndNotesTheAgent(t *testing.T) {
 	assert.Equal(t, made, e.file("made"))
 }
 
-// Each holder ends its hold once; after the last one the file cannot be read and is due at once.
+// Each holder ends its hold once. After the last one the file cannot be read and is due immediately.
 func TestFileIsRemovedWithItsLastHold(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	for range 2 {

@@ -39,8 +39,8 @@ func (e *estate) finished(at time.Time, before time.Duration) string {
 	return run.RunID
 }
 
-// The ledger is in the order of time, whatever part of it is asked for, in pages and all through, also where entries of
-// earlier versions stand among the others: these at the time of their ids.
+// Every part of the ledger is in the order of time, in pages and all through. That holds, too, if entries of earlier
+// versions are among the others: these have the time of their ids.
 func TestTheLedgerIsInTheOrderOfTime(t *testing.T) {
 	e := newEstate(t)
 	e.organization = host.FormatID(e.now.AddDate(0, 0, -6), 1)
@@ -143,7 +143,7 @@ func TestPagesOfTheLedgerHaveABoundTogether(t *testing.T) {
 	}
 }
 
-// An entry's place says its time to the millisecond, and places are in the order of times and ids.
+// An entry's place contains its time to the millisecond, and places are in the order of times and ids.
 func TestAPlaceInTheLedgerIsATime(t *testing.T) {
 	e := newEstate(t)
 	base := e.now.Truncate(24 * time.Hour)
@@ -169,7 +169,7 @@ func TestAPlaceInTheLedgerIsATime(t *testing.T) {
 	assert.True(t, record.Entry{Place: "not hexadecimal"}.At().IsZero())
 }
 
-// A day with more entries than are held at once is gone through in order, and can be left in the middle.
+// A day with more entries than fit in memory together is read through in order, and can be left in the middle.
 func TestTheLedgerIsGoneThroughAPageAtATime(t *testing.T) {
 	e := newEstate(t)
 	const n = 4500

@@ -31,7 +31,7 @@ func (e *estate) ledger(organization string, limit int) (runs []string, pages in
 	}
 }
 
-// The ledger goes back to the day before its organization's first, 31 days per page; each day is queried once, for no
+// The ledger goes back to the day before its organization's first, 31 days per page. Each day is queried once, for no
 // more than the page needs.
 func TestLedgerQueriesEachDayOnce(t *testing.T) {
 	e := newEstate(t)

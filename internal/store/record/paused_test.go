@@ -30,8 +30,8 @@ func (a *asked) Query(ctx context.Context, r table.Range) ([]*table.Item, error)
 	return items, err
 }
 
-// Who has few paused runs is admitted by as many queries as who has none. Who has very many costs a query for 500 of
-// them, up to the limit.
+// A user with few paused runs is admitted by as many queries as one with none. A user with very many costs a query for
+// 500 of them, up to the limit.
 func TestPausedRunsAreCountedByTheQueriesOfAdmission(t *testing.T) {
 	for _, c := range []struct{ limit, paused, queries, used int }{
 		{5, 0, 1, 0}, {5, 3, 1, 3}, {5, 499, 1, 499}, {5, 500, 2, 500}, {5, 5000, 2, 1000},

@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// estateKeeps checks what holds for every kind of resource: it is read back whole, within its organization only, and is
+// estateKeeps checks the rules for every kind of resource. It is read back whole, within its organization only, and is
 // changed and deleted only as it was read.
 func estateKeeps[T record.Resourceful](t *testing.T, kind string, edit func(v *T)) {
 	ctx, e := t.Context(), newEstate(t)
@@ -109,7 +109,7 @@ func TestResourceOfEachKindIsReadAsWritten(t *testing.T) {
 	estateKeeps(t, "audit", func(a *record.AuditEntry) { a.Changed = nil })
 }
 
-// What is within another thing is listed there and not by its organization.
+// A thing within another thing is listed there and not by its organization.
 func TestResourcesWithinAThingAreListedThere(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	var ids []string
@@ -315,8 +315,8 @@ func TestAReadOnlyStoreNeverWrites(t *testing.T) {
 	require.True(t, problem.Is(reader.EnsureDeployment(t.Context()), "unavailable"))
 }
 
-// Of two processes that start at once, one stores the begin; a process that always meets conflicts gives up with an
-// error.
+// Of two processes that start at the same time, one stores the begin. A process that always meets conflicts gives up
+// with an error.
 func TestEndlessConflictsAtTheBeginGiveUp(t *testing.T) {
 	e := newEstate(t)
 	e.oldSecret()

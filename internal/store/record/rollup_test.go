@@ -119,7 +119,7 @@ func TestTablesAreReplacedWithTheirFirstPage(t *testing.T) {
 	write("6c", 0)
 	assert.Equal(t, []string{"6c0"}, read())
 
-	// Earlier versions did not say who wrote a page.
+	// Pages of earlier versions do not name their writer.
 	raw := func(sort string) table.Op {
 		return table.Put(table.Item{
 			Key:   table.Key{Part: "rollup/" + e.organization + "/quarters/" + at.Format(time.DateOnly), Sort: sort},

@@ -25,7 +25,7 @@ func runIn(id string, turn, epoch int) record.Run {
 	}}
 }
 
-// A run's head, and everything that is stored beside it, is read as written.
+// A run's head, and everything that is stored next to it, is read as written.
 func TestRunIsReadAsWritten(t *testing.T) {
 	w := runBlank(t)
 	scope := record.Of("text ba")
@@ -157,8 +157,8 @@ func TestRunIsSeenInItsOrganizationAndEpoch(t *testing.T) {
 	}
 }
 
-// Listings have each run once, in order: an organization's newest or oldest first, as many per page as asked for, with
-// a next page exactly while there is one. More runs are read than one call of the table returns.
+// Listings have each run once, in order: an organization's newest or oldest first, up to the page's limit. There is a
+// next page exactly while there are more runs. More runs are read than one call of the table returns.
 func TestRunsAreListedInOrderEachOnce(t *testing.T) {
 	w := runBlank(t)
 	const all = 2*table.MaxGetKeys + 1
@@ -212,8 +212,8 @@ func TestRunsAreListedInOrderEachOnce(t *testing.T) {
 	assert.Len(t, runs, all)
 }
 
-// A chat that is created again under its id counts turns from 1 again, beside the old ones until those are deleted: its
-// listing has its own epoch only and loses no run, however many are of one turn.
+// A chat that is created again under its id counts turns from 1 again, while old turns exist until they are deleted.
+// Its listing has its own epoch only and loses no run, even if many runs have the same turn.
 func TestRecreatedChatListsItsOwnEpoch(t *testing.T) {
 	for _, epochs := range []int{1, 2, 3, 33} {
 		w := runBlank(t)
@@ -413,7 +413,7 @@ func TestWakeUpMessageNamesADelivery(t *testing.T) {
 	assert.Equal(t, "r/7", record.Delivery{RunID: "r", Sequence: 7}.NudgeID())
 }
 
-// Up to 512 bytes of a result are in the head of the run, up to 8 KiB in an item beside it, larger ones in the blob
+// Up to 512 bytes of a result are in the head of the run, up to 8 KiB in an item next to it, larger ones in the blob
 // store. A request is in the head if it is small and its message short.
 func TestSizeDecidesWhereAResultIsStored(t *testing.T) {
 	result := func(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`) }

@@ -65,8 +65,8 @@ func TestEachActiveRunIsCountedOnce(t *testing.T) {
 	}
 }
 
-// With a large cap two numbers are probed first. The partition is read, and tells how many runs are active, when both
-// are taken or an overflow slot exists.
+// With a large cap two numbers are probed first. When both are taken or an overflow slot exists, the partition is read,
+// which returns how many runs are active.
 func TestLargeCapIsProbedBeforeCounting(t *testing.T) {
 	const limit = 129
 	for name, c := range map[string]struct {
@@ -156,8 +156,8 @@ func TestActiveRunsThatMoveAreListedOnce(t *testing.T) {
 	}
 }
 
-// A partition takes a thousand write units a second. Where caps are large or absent, no partition is written for more
-// than a tenth of the runs; where they are small, all slots are read with one question.
+// A partition takes a thousand write units a second. If caps are large or absent, no partition is written for more than
+// a tenth of the runs. If they are small, all slots are read with one query.
 func TestSlotsOfLargeCapsAreSpread(t *testing.T) {
 	for limit, spread := range map[int]bool{1: false, 128: false, 200: false, 201: true, 5000: true,
 		record.Uncapped: true} {
@@ -220,7 +220,7 @@ func TestNewRunsAreAllowedBelowTheCap(t *testing.T) {
 	}
 }
 
-// The runs that wait and those that count are told apart; the mark of those that wait changes whenever they do.
+// Waiting runs and counting runs are listed separately; the mark of the waiting ones changes whenever they do.
 func TestWaitingRunsHaveAMark(t *testing.T) {
 	w := runBlank(t)
 	marks := map[string]bool{}

@@ -203,7 +203,7 @@ func runOperations() map[string]runOp {
 	}
 }
 
-// Whatever happens to one call, the store repeats it: the result is the same, and the same is stored.
+// After any failure of one call, the store repeats it: the result is the same, and the same is stored.
 func TestOneFailedCallChangesNoOutcome(t *testing.T) {
 	for name, op := range runOperations() {
 		w := newRunWorld(t)
@@ -323,8 +323,8 @@ func TestBlobCallsAreRetried(t *testing.T) {
 	assert.Equal(t, map[string]bool{"": true, "put": true, "get": true, "delete": true}, met)
 }
 
-// What cannot be decoded is an error. What is deleted is decoded only where it names other things; blobs of it that no
-// longer exist are skipped.
+// An item that cannot be decoded is an error. A deleted item is decoded only if it names other things; blobs of it that
+// no longer exist are skipped.
 func TestUnreadableItemsAreErrors(t *testing.T) {
 	opaque := func(op, what string, run string, key table.Key) bool {
 		names := key.Sort == "input" || strings.HasPrefix(key.Sort, "decision/") || !strings.HasPrefix(key.Part, "run/")

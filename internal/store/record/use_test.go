@@ -34,7 +34,7 @@ func TestKeyUseIsWrittenUnconditionally(t *testing.T) {
 	assert.Equal(t, []time.Time{{}, want[2]}, at)
 }
 
-// Writing the use of a key takes a second at most, whatever its outcome, also when the caller's context has ended.
+// A write of the use of a key takes a second at most, for any outcome, also when the caller's context has ended.
 func TestKeyUseIsTriedOnce(t *testing.T) {
 	e := newEstate(t)
 	away, cancel := context.WithCancel(t.Context())

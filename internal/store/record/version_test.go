@@ -88,7 +88,7 @@ func TestAllVersionsOfAnAgentAreDeleted(t *testing.T) {
 	}
 }
 
-// What is stored beside a resource keeps its name, so that what an earlier program has written is found.
+// Items next to a resource keep their names, so items of an earlier program are found.
 func TestNamesOfWhatIsStoredBesideAResourceAreKept(t *testing.T) {
 	e := newEstate(t)
 	kit := catalog.Toolkit{ID: "k", Organization: "o"}

@@ -54,7 +54,7 @@ func (h *runHost) NewID() string {
 
 func (h *runHost) Int64N(n int64) int64 { return h.draw(n) }
 
-// runBlobs is a blob store that fails when told to.
+// runBlobs is a blob store that fails when a test wants it to.
 type runBlobs struct {
 	memblob.Store
 

@@ -34,8 +34,8 @@ func TestSetsCountDifferentValues(t *testing.T) {
 	}
 }
 
-// Whatever is added up, no page is larger than it may be, and each sum is the right one: the longest names that a store
-// can have, as many models, users, agents and different times as there can be, in each view.
+// For any entries, no page is larger than its limit, and each sum is the right one. The entries have the longest names
+// of a store, and the most models, users, agents and different times, in each view.
 func TestNoPageIsTooLarge(t *testing.T) {
 	const limit, most = 256 << 10, 3000
 	name := func(n, length int) string { return fmt.Sprintf("%0*d", length, n) }

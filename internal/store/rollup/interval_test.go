@@ -12,8 +12,8 @@ import (
 	"agentplatform/internal/store/rollup"
 )
 
-// zones have clocks of every kind: far ahead and behind, half and quarter hours, clocks that are set at midnight, by
-// half an hour, and a zone that left a day out.
+// zones have clocks of every kind: far ahead and behind, half and quarter hours, changes at midnight and by half an
+// hour. One zone left a day out.
 var zones = []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Asia/Kathmandu", "Pacific/Chatham",
 	"Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Beirut", "Africa/Cairo", "America/Havana", "Pacific/Kiritimati",
 	"Pacific/Apia", "Pacific/Pago_Pago", "Antarctica/Troll"}
@@ -24,8 +24,8 @@ func zone(t require.TestingT, name string) *time.Location {
 	return z
 }
 
-// The steps of a series cover its range without a gap: each begins at a quarter of an hour, by the zone's clocks within
-// one day or hour, and the next one in another.
+// The steps of a series cover its range without a gap. Each begins at a quarter of an hour. By the zone's clocks a step
+// is within one day or hour, and the next one in another.
 func TestStepsCoverTheirRange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		z := zone(t, rapid.SampledFrom(zones).Draw(t, "zone"))

@@ -65,8 +65,8 @@ func rows(t require.TestingT, v rollup.View, table *rollup.Table, limit int) map
 	return found
 }
 
-// However entries are divided, in whatever order they are added up, and whether or not what they add up to was stored
-// in between: each view says the same, and the same bytes.
+// Entries may be divided and added up in any order, and partial sums may be stored in between. Each view has the same
+// rows, and the same bytes.
 func TestTheSumIsTheSameHoweverItIsMade(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := entries().Draw(t, "entries")
@@ -99,7 +99,7 @@ func TestTheSumIsTheSameHoweverItIsMade(t *testing.T) {
 	})
 }
 
-// A filter and a grouping of any view that tells enough apart are those of the entries themselves, added up one by one.
+// A filter and a grouping of any view with enough dimensions are those of the entries themselves, added up one by one.
 func TestViewsAnswerAsTheEntriesDo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := entries().Draw(t, "entries")
@@ -213,7 +213,7 @@ func TestPercentilesAreWithinTwoPercent(t *testing.T) {
 	assert.Nil(t, rollup.Bins{}.Quantiles(0.5))
 }
 
-// Whatever there is, a table and its pages are bounded, and the totals are right.
+// For any entries, a table and its pages are bounded, and the totals are right.
 func TestTablesAreBounded(t *testing.T) {
 	const extra = 1000
 	table := rollup.New(rollup.All)
@@ -271,8 +271,8 @@ func TestTokensOfSearchesHaveAPriceOfTheirOwn(t *testing.T) {
 	assert.InDelta(t, 1+0.3+0.018, cost, 1e-9)
 }
 
-// A row has a bound by itself: with as many models of the longest names, bins and members of sets as it can have, each
-// with the largest of counts.
+// A row has a bound by itself. The row of this test has the most models of the longest names, bins and members of sets,
+// each with the largest of counts.
 func TestTheLargestRowFitsAPage(t *testing.T) {
 	for _, v := range rollup.Views() {
 		row := rollup.Row{Entries: math.MaxInt64, ActiveMS: math.MinInt64, QueueMS: math.MinInt64,
@@ -303,7 +303,7 @@ func TestTheLargestRowFitsAPage(t *testing.T) {
 	}
 }
 
-// Bytes that are no page are an error, and nothing worse.
+// Bytes that are not a page are an error, and nothing worse.
 func FuzzRead(f *testing.F) {
 	table := rollup.New(rollup.Whole)
 	for n := range 5 {

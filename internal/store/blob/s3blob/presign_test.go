@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/store/blob/s3blob"
 )
 
-// An address says what the answer's headers are; none of an empty disposition, which S3 would have to make sense of.
+// An address sets the headers of its response. It sets none for an empty disposition, which S3 would have to interpret.
 func TestAnAddressHasTheHeadersOfItsAnswer(t *testing.T) {
 	account := credentials.NewStaticCredentialsProvider("k", "s", "")
 	s := s3blob.New(s3.New(s3.Options{Region: "eu-central-1", Credentials: account}), "bucket")

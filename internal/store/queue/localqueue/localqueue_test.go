@@ -43,7 +43,7 @@ func TestBusyGroupDoesNotStarveAQuietOne(t *testing.T) {
 	assert.Equal(t, "quiet", second.Nudge.ID)
 }
 
-// What waits for long is sent again and again. It does not fill the queue.
+// A message that waits for long is sent again and again. It does not fill the queue.
 func TestEqualMessagesWaitOnce(t *testing.T) { synctest.Test(t, equalMessagesWaitOnce) }
 
 func equalMessagesWaitOnce(t *testing.T) {

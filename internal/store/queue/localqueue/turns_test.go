@@ -18,8 +18,8 @@ import (
 	"agentplatform/internal/store/queue/localqueue"
 )
 
-// model is what a queue should do, said in another way: who has waited longest since it came or was last served, of
-// those who may have a unit, is next. Every choice looks at every message.
+// model is the expected queue, written in another way. Of the holders that may have a unit, the next one is that which
+// has waited longest since it came or was last served. Every choice looks at every message.
 type model struct {
 	units    *share.Pool
 	messages []queue.Message // in the order in which they came
@@ -45,7 +45,7 @@ func (m *model) waits(who share.Holder) bool {
 
 func holder(m queue.Message) share.Holder { return share.Holder{Organization: m.Group, User: m.User} }
 
-// could reports whether somebody may have a unit more.
+// could reports whether a holder may have one more unit.
 func (m *model) could(who share.Holder) bool {
 	part := m.units.Part(who)
 	if part.Take(1) != nil {
@@ -75,7 +75,7 @@ func (m *model) deliver(message queue.Message) {
 	m.messages = slices.DeleteFunc(m.messages, func(one queue.Message) bool { return one == message })
 }
 
-// Whatever comes, is delivered, answered and reserved: the queue does what the model says.
+// After any sequence of sends, deliveries, responses and reservations the queue behaves like the model.
 func TestTurnsAndSharesAreTheModels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := rapid.SampledFrom([]share.Limits{
@@ -178,7 +178,7 @@ func TestAFullQueueHasPlacesForOthers(t *testing.T) {
 	assert.NoError(t, q.Send(t.Context(), queue.Message{Nudge: events.Nudge{ID: "late"}, Group: "a", User: "0"}))
 }
 
-// One organization has all units and many messages waiting. What is given back goes to whose turn it is: another
+// One organization has all units and many messages waiting. A returned unit goes to the next in turn: another
 // organization first, then a colleague.
 func TestUnitsThatComeFreeGoRound(t *testing.T) {
 	q := localqueue.Shared(share.Limits{All: 2})
@@ -232,8 +232,8 @@ func BenchmarkMessage(b *testing.B) {
 	}
 }
 
-// Workers that sleep are woken, one for each message that may be delivered: when messages come together, and when a
-// unit comes back for one of them.
+// Sleeping workers are woken, one for each message that may be delivered. That holds when messages come together, and
+// when a unit comes back for one of them.
 func TestEachMessageWakesAWorker(t *testing.T) { synctest.Test(t, eachMessageWakesAWorker) }
 
 func eachMessageWakesAWorker(t *testing.T) {

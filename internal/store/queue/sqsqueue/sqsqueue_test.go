@@ -31,7 +31,7 @@ func TestDeliveredReadsAMessageOfATrigger(t *testing.T) {
 	}
 }
 
-// batches is SQS that takes batches: fault says of a message why it is not accepted.
+// batches is SQS that takes batches. fault returns the reason why a message is not accepted.
 type batches struct {
 	sqsqueue.API
 

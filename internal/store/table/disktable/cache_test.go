@@ -22,8 +22,8 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// What is read is what a table without a cache has, whatever was cached, forgotten, trimmed or expired before: in small
-// partitions and large ones, in old ones and such as are new, and after the store was opened again.
+// Reads return the same as those of a table without a cache, after any caching, forgetting, trimming or expiry. That
+// holds in small and large partitions, in old and new ones, and after the store was opened again.
 func TestTheCacheReadsAsIfThereWereNone(t *testing.T) {
 	for seed := range uint64(4) {
 		w := newWalk(t, seed)
@@ -45,7 +45,7 @@ func TestTheCacheReadsAsIfThereWereNone(t *testing.T) {
 	}
 }
 
-// walk makes random commits and reads, in a store and in a plain one beside it.
+// walk makes random commits and reads, the same in a store and in a plain one.
 type walk struct {
 	t      *testing.T
 	random *rand.Rand
@@ -295,7 +295,7 @@ func TestTheCacheChangesNoPartitionThatReadersHave(t *testing.T) {
 	}
 }
 
-// What was read before a write is not added to the cache after it.
+// Items that were read before a write are not added to the cache after it.
 func TestTheCacheTakesNothingThatWasReadBeforeAWrite(t *testing.T) {
 	d, err := Open("store", Options{FS: vfs.NewMem()})
 	require.NoError(t, err)
@@ -438,7 +438,7 @@ func TestARowBehindAllOthersIsNotMissed(t *testing.T) {
 	require.True(t, is)
 }
 
-// What the cache holds is bounded by bytes, however large and however many the partitions are.
+// The bytes of the cache are bounded, however large and however many the partitions are.
 func TestTheCacheIsBounded(t *testing.T) {
 	c := newCache()
 	body := make([]byte, 1000)

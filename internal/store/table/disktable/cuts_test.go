@@ -122,9 +122,9 @@ func (w *workload) cut() {
 	w.check("all", all, before)
 }
 
-// entries restores the file names that a clone has lost. A cut may lose any block of the contents; but journalling
-// file systems do not keep a name while losing an earlier one of the same folder, and the engine relies on that when
-// it begins a manifest: its name, and that of the marker that refers to it, are synced together.
+// entries restores the file names that a clone has lost. A cut may lose any block of the contents. But journalling file
+// systems do not keep a name while losing an earlier one of the same folder. The engine relies on that when it begins a
+// manifest: it syncs its name together with that of the marker that refers to it.
 func entries(t *testing.T, all, some *vfs.MemFS) {
 	names, err := all.List("store")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// A row that is made and removed over and over, as a slot is by every run, is passed by readers in work that does not
-// grow with how often that was.
+// A row may be made and removed over and over, as every run does with a slot. The work of readers that pass it does not
+// grow with the number of removals.
 func TestReadersDoNotPassAllThatWasRemoved(t *testing.T) {
 	now := time.Now()
 	d, err := Open(t.TempDir(), Options{Now: func() time.Time {

@@ -18,8 +18,8 @@ import (
 	"agentplatform/internal/store/table/dynamotable"
 )
 
-// answering is a table at a DynamoDB that answers each call with a status and a body, of which the last bytes that are
-// lost do not arrive.
+// answering is a table at a DynamoDB that answers each call with a status and a body. The last bytes of the body, as
+// many as lost, do not arrive.
 func answering(t *testing.T, status int, body string, lost int) *dynamotable.Table {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -37,7 +37,7 @@ func answering(t *testing.T, status int, body string, lost int) *dynamotable.Tab
 // bug is a failure that no table's error describes: it is not tried again.
 const bug table.Kind = -1
 
-// What a failed call means, of a write and of a read.
+// The error of a failed call, of a write and of a read.
 func TestWhatAnswersMean(t *testing.T) {
 	const named = `{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"m"}`
 	for _, c := range []struct {

@@ -64,8 +64,8 @@ func (deaf) SendAll(_ context.Context, ms []queue.Message) []error { return make
 func (deaf) Notify(string)                                         {}
 func (deaf) NotifyEnd(record.RunEntity)                            {}
 
-// A pause whose wait Step Functions does not take begins all the same, without an error and a second later at most;
-// the sweeper ends it, not before it is due.
+// A pause begins even if Step Functions does not take its wait, without an error and a second later at most. The
+// sweeper ends it, not before it is due.
 func TestAPauseGoesOnWhereStepFunctionsThrottles(t *testing.T) {
 	client, asked := throttles(t)
 	machine, log := &later{Host: host.System()}, &strings.Builder{}
