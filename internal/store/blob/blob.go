@@ -44,8 +44,8 @@ type Direct interface {
 	// Its headers must be sent unchanged.
 	PresignPut(ctx context.Context, key, contentType string, size int64,
 		life time.Duration) (url string, headers map[string]string, err error)
-	// PresignGet makes a URL from which a value can be downloaded within life, with the given response headers; an
-	// empty disposition is none.
+	// PresignGet makes a URL from which a value can be downloaded within life, with the given response headers. An
+	// empty disposition sets no header.
 	PresignGet(ctx context.Context, key, disposition, contentType string, life time.Duration) (url string, err error)
 	// Size returns the size of a value in bytes. The error is [ErrMissing] if there is none.
 	Size(ctx context.Context, key string) (int64, error)

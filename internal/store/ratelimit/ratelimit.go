@@ -57,7 +57,8 @@ type account struct {
 // quiet is how long a process reports nothing after the table has failed, so that requests do not wait for it.
 const quiet = 5 * time.Second
 
-// pace is a limit as the algorithm has it: the time that a request pays for, and how far ahead of now may be paid.
+// pace is a limit in the algorithm's form. A request pays for interval, and tolerance is how far ahead of now may be
+// paid.
 type pace struct{ interval, tolerance time.Duration }
 
 func (l Limit) pace() pace {

@@ -28,8 +28,8 @@ func TestBurstIsAllowedThenAnEvenRate(t *testing.T) {
 	assert.True(t, l.Take(ctx, "other", limit, 0).Allowed)
 }
 
-// For any arrivals, a period of any length allows at most the burst plus the rate's share, and a request after
-// RetryAfter is allowed.
+// For any arrivals, a period of any length allows at most the burst plus the rate's share. A request after RetryAfter
+// is allowed.
 func TestNeverMoreThanBurstPlusRate(t *testing.T) {
 	ctx := t.Context()
 	rapid.Check(t, func(t *rapid.T) {

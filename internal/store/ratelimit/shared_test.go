@@ -164,7 +164,7 @@ func TestAnUnknownOutcomeIsNotToldAgain(t *testing.T) {
 	assert.Equal(t, 10-3, other.Take(t.Context(), "k", limit, c.at).Remaining)
 }
 
-// A process asks once about a key that comes seldom, and then once for each tenth of what is left.
+// A process reads the row once of a key that comes seldom, and then once for each tenth of the rest.
 func TestRequestsSeldomWaitForTheTable(t *testing.T) {
 	c := &clock{Host: host.System()}
 	counted := &counting{Table: memtable.New(c.Now)}
@@ -194,7 +194,7 @@ func TestTheTableIsAway(t *testing.T) {
 	assert.Equal(t, 20+5-21, s.Remaining, "the other process was told of twenty")
 }
 
-// A client that leaves is counted, and keeps nobody from being counted.
+// A client that leaves is counted, and so are all others.
 func TestWhoLeavesIsCounted(t *testing.T) {
 	c := &clock{Host: host.System()}
 	shared := &ratelimit.Shared{Table: &counting{Table: memtable.New(c.Now)}, Host: c}

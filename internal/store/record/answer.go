@@ -7,12 +7,12 @@ import (
 	"agentplatform/internal/platform/paragraph"
 )
 
-// Answer is the text of a run, put together from its steps in their order: everything that readers get is.
+// Answer is the text of a run, put together from its steps in their order. Every text that readers get is an Answer.
 //
-// Each text begins behind a blank line. Blank texts are left out. A step without calls is an answer: when another step
-// of the model follows, the model was asked for a better one, which replaces it. So it is with a call of the model that
-// was cut short: where the run goes on, another call takes its place. An answer that was withdrawn
-// has no text, though no other has come.
+// Each text begins after a blank line. Blank texts are left out. A step without calls is an answer. If another step of
+// the model follows, it replaces that answer: the model had to give a better one. The same holds for a call of the
+// model that was cut short: if the run goes on, another call takes its place. An answer that was withdrawn has no text,
+// though no other has come.
 type Answer struct {
 	kept strings.Builder // texts of the steps with calls
 	last string          // of the step without
@@ -36,8 +36,8 @@ func (a *Answer) Add(step Step) {
 	a.kept.WriteString(text)
 }
 
-// Next returns what a text of the next step adds to [Answer.Kept]: a break, if there is text before it, and the text
-// itself.
+// Next returns the addition of the next step's text to [Answer.Kept]. gap is a break, if there is text before it, and
+// own the text itself.
 func (a *Answer) Next(text string) (gap, own string) {
 	if a.kept.Len() == 0 {
 		return "", text

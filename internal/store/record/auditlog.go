@@ -37,7 +37,7 @@ type AuditDecision struct {
 	Decision    string `json:"decision" enum:"approve,reject,edit,answer"`
 }
 
-// Author is the user on whose behalf a request is carried out, with key and operation.
+// Author is the user for whom a request is carried out, with key and operation.
 type Author struct {
 	Organization string `json:"organization_id"`
 	UserID       string `json:"user_id"`
@@ -100,8 +100,8 @@ var audited = map[string]bool{
 	"knowledge_base": true, "document": true,
 }
 
-// audit adds the audit log's entry of a commit, if it has an author and changes an audited resource: of the first such
-// resource.
+// audit adds the audit log's entry of a commit, if it has an author and changes an audited resource. The entry is of
+// the first such resource.
 func (tx *Tx) audit(ctx context.Context) {
 	for _, op := range tx.ops {
 		kind, id, _ := strings.Cut(op.Item.Part, "/")

@@ -103,8 +103,8 @@ func (tx *Tx) PutBlob(ctx context.Context, v Resourceful, what string, b []byte)
 	return stored.Key
 }
 
-// DropBlob adds a job that deletes a blob, or a place with its blobs, which its resource does not name after this unit
-// of work.
+// DropBlob adds a job that deletes a blob, or a prefix with its blobs. After this unit of work the resource does not
+// name it.
 func (tx *Tx) DropBlob(v Resourceful, key string) {
 	tx.PutJob(Fresh(blobJob(v, key, tx.store.host.Now())))
 }

@@ -11,7 +11,8 @@ import (
 // Large documents of a message, a run or its deliveries are in the blob store before the commit that names them. A job
 // deletes those that no commit came to name.
 
-// bodyLife is how long after the body of a message was stored a job checks whether a run or parked message has it.
+// bodyLife is the time from storing the body of a message to the job that checks it. The job checks whether a run or
+// parked message has the body.
 const bodyLife = 10 * time.Second
 
 // announceBody stores the job that deletes the body of a run unless that is committed, before the body is stored.

@@ -152,10 +152,10 @@ func (s *Store) SpentOf(ctx context.Context, names ...string) ([]Spent, error) {
 // unread is how many tokens a run may use before it reads a budget again of which much is left.
 const unread = 50_000
 
-// Overspent returns a function that finds which of a run's budgets is used up, as text for a human; empty for none. It
-// is given the tokens that the run has used, and those of them that are not counted yet.
+// Overspent returns a function that finds which of a run's budgets is used up, as text for a human; empty for none. Its
+// arguments are the tokens that the run has used, and those of them that are not counted yet.
 //
-// A read of a budget has an item of each running run, so it costs more the more there are. While twice as much is left
+// A read of a budget has an item of each running run, so it costs more the more there are. If the rest is twice as much
 // as all of them may use unread, a run reads a budget once for so many tokens. Otherwise it reads it before each call.
 func (s *Store) Overspent(budgets []lifecycle.Budget) func(ctx context.Context, used, more int64) (string, error) {
 	again := make([]int64, len(budgets)) // the use at which each is read again

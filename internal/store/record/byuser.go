@@ -19,7 +19,7 @@ func deliveriesOfUser(organization, user string) string {
 	return "hooks-of/" + organization + "/" + user
 }
 
-// UserRunKey is the key of a run's row in the listing of its owner; ok is false where the owner is not known.
+// UserRunKey is the key of a run's row in the listing of its owner; ok is false if the owner is not known.
 func UserRunKey(r lifecycle.Run) (key table.Key, ok bool) {
 	owner := r.Owner()
 	return table.Key{Part: runsOfUser(r.Organization, owner), Sort: r.ID()}, owner != ""

@@ -27,8 +27,8 @@ func idsOfRuns(page record.Page[record.RunEntity]) (ids []string) {
 	return ids
 }
 
-// The runs of a user are those in the user's chats, also if others have sent them: newest first, each once, in pages.
-// Those that are removed, links among them, are in none.
+// The runs of a user are those in the user's chats, also if others have sent them. They are listed newest first, each
+// once, in pages. Removed runs, links among them, are not listed.
 func TestRunsOfAUserAreThoseInTheirChats(t *testing.T) {
 	w := runBlank(t)
 	var want []string

@@ -78,8 +78,9 @@ func Remove[T Resourceful](
 	})
 }
 
-// DespiteConflicts repeats an edit while it meets [ErrConflict]. The other errors are those of edit; a problem of kind
-// Unavailable after 16 tries, and the context's error when it ends between two tries.
+// DespiteConflicts repeats an edit while it meets [ErrConflict]. After 16 attempts it returns a problem of kind
+// Unavailable. If the context ends between two attempts, the error is the context's. The other errors are those of
+// edit.
 func DespiteConflicts[T any](ctx context.Context, s *Store, edit func() (T, error)) (T, error) {
 	for try := range changeTries {
 		v, err := edit()

@@ -30,8 +30,8 @@ func (w *runWorld) rename(made *int) func(*catalog.Group, *record.Tx) error {
 	}
 }
 
-// An edit is made of the resource as it is stored, and again when another write comes before its commit: neither is
-// lost. An edit that always meets conflicts gives up with a problem of kind Unavailable.
+// An edit is made of the resource as it is stored, and again when another write comes before its commit. Both writes
+// are kept. An edit that always meets conflicts gives up with a problem of kind Unavailable.
 func TestConflictingEditIsMadeAgain(t *testing.T) {
 	for _, rivals := range []int{0, 1, 15, 16} {
 		w := newRunWorld(t)
@@ -154,7 +154,7 @@ func TestResourceAndItsCompanionsAreOneCommit(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The wait between two tries of an edit ends with the caller's context.
+// The wait between two attempts of an edit ends with the caller's context.
 func TestWaitForRetryEndsWithTheContext(t *testing.T) {
 	w := newRunWorld(t)
 	ctx, cancel := context.WithCancel(w.ctx())

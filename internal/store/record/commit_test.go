@@ -15,7 +15,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// runFails is a table all of whose calls fail.
+// runFails is a table whose calls all fail.
 type runFails struct {
 	table.Table
 
@@ -152,7 +152,7 @@ func TestEndedContextDoesNotInterruptACommit(t *testing.T) {
 	assert.Equal(t, 20*time.Second, w.host.given[len(w.host.given)-1], "the store itself has its own bound still")
 }
 
-// A scope sees what its organization owns; the zero scope sees nothing, that of the system everything.
+// A scope sees the data of its organization. The zero scope sees nothing, that of the system everything.
 func TestScopeSeesWhatItsOrganizationOwns(t *testing.T) {
 	w := runBlank(t)
 	for _, owner := range []string{"o", record.NoOrganization} {

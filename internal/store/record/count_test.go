@@ -23,7 +23,7 @@ func newStore() (*record.Store, host.Host) {
 	return record.New(memtable.New(h.Now), &memblob.Store{}, h), h
 }
 
-// The period of a budget, what is left of it, and when the next period begins.
+// The period of a budget, its rest, and the begin of the next period.
 func TestBudgetIsExhaustedPerPeriod(t *testing.T) {
 	runs, tokens := int64(2), int64(10)
 	eve := time.Date(2026, 12, 31, 23, 30, 0, 0, time.FixedZone("", -3600)) // already January in UTC

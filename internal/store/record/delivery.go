@@ -61,7 +61,7 @@ const (
 	DeliveryFailed    DeliveryState = "failed"
 )
 
-// DeliveryAttempt is one try of a delivery.
+// DeliveryAttempt is one attempt of a delivery.
 type DeliveryAttempt struct {
 	At              time.Time `json:"at"`
 	Status          int       `json:"status,omitzero"`
@@ -213,8 +213,8 @@ func (s *Store) EraseDeliveries(ctx context.Context, owner, run string) error {
 	return s.erase(ctx, table.Range{Part: "hook/" + run})
 }
 
-// ParseDeliveryID splits the id of a wake-up message about a delivery into run and sequence number; ok is false when
-// it is malformed.
+// ParseDeliveryID splits the id of a wakeup for a delivery into run and sequence number; ok is false if it is
+// malformed.
 func ParseDeliveryID(id string) (run string, sequence int, ok bool) {
 	run, n, ok := strings.Cut(id, "/")
 	if !ok {

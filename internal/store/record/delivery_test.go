@@ -40,8 +40,8 @@ func TestDeliveryIsReadAsWritten(t *testing.T) {
 	}
 }
 
-// A delivery that is pending, or is to be sent again, is due after three times: the pause before the next attempt, the
-// sender's claim and the grace of a wakeup. Any other is never due.
+// A delivery that is pending, or is to be sent again, has a due time. It is after the pause before the next attempt,
+// the sender's claim and the grace of a wakeup. Any other is never due.
 func TestPendingDeliveryIsDue(t *testing.T) {
 	at := func(minutes int) time.Time { return time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC) }
 	for _, last := range []int{0, 1, 2} {

@@ -50,7 +50,7 @@ func (tx *Tx) grows() {
 	}
 }
 
-// Frees marks a unit of work that ends or deletes something: its entry in the audit log, which comes later, needs no
+// Frees marks a unit of work that ends or deletes something. Its entry in the audit log, which comes later, needs no
 // room on the disk.
 func (tx *Tx) Frees() { tx.frees = true }
 

@@ -61,8 +61,8 @@ func TestRowsThatGrowNeedRoom(t *testing.T) {
 		func(tx *record.Tx) { record.PutResource(tx, record.Fresh(group("another"))) }))
 }
 
-// An entry of the audit log needs room, or edits would fill what is kept for ends. That of a deletion or an end needs
-// none.
+// An entry of the audit log needs room. Otherwise edits would fill the room that is kept for ends. The entry of a
+// deletion or an end needs none.
 func TestEntriesOfTheAuditLogNeedRoom(t *testing.T) {
 	e := newEstate(t)
 	ctx := e.by(t.Context())

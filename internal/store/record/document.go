@@ -156,8 +156,8 @@ type Context struct {
 	Echo json.RawMessage `json:"echo,omitempty"`
 }
 
-// ToolChoice is whether a model calls tools; empty: as it chooses. A run that must call one has done so with its first
-// call: an agent with tools of its own would go on for ever.
+// ToolChoice is whether a model calls tools; empty: the model decides. A run that must call a tool has done so with its
+// first call: an agent with tools of its own would go on for ever.
 type ToolChoice string
 
 // The choices of tools.
@@ -282,15 +282,15 @@ type Step struct {
 	LeftOut      int    `json:"left_out,omitempty"`   // messages of the conversation that did not fit
 	// AnsweredOnly is set where earlier turns without an answer were left out.
 	AnsweredOnly bool `json:"answered_only,omitempty"`
-	// Withdrawn is set where the text is an answer for which the model is asked for a better one.
+	// Withdrawn is set if the text is an answer that the model must replace by a better one.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 	Shortened int  `json:"shortened,omitempty"` // bytes to which results of the run were cut; 0: to none
 
 	// Of a tool call.
 	CallID string `json:"call_id,omitempty"`
 	Name   string `json:"name,omitempty"`
-	// succeeded, failed, rejected, answered, or started before a call that must not be repeated; of a call of the
-	// model that was cut short: failed, stopped
+	// succeeded, failed, rejected, answered, or started before a call that must not be repeated. A call of the model
+	// that was cut short: failed, stopped.
 	Outcome string    `json:"outcome,omitempty"`
 	Output  string    `json:"output,omitempty"`
 	Files   []FileRef `json:"files,omitempty"` // parts of the result that were too large for the journal
@@ -359,7 +359,7 @@ const (
 	StartStep StepKind = "tool_started" // written before a call that must not be made twice
 )
 
-// Call is a tool call that the model asked for.
+// Call is a tool call that the model requested.
 type Call struct {
 	ID     string `json:"id"`              // assigned by this service: its number in the reply
 	Label  string `json:"label,omitempty"` // the model's own id, where it is unique in the run

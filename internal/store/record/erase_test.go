@@ -289,8 +289,8 @@ func TestWithdrawnMessageLeavesNothing(t *testing.T) {
 	require.NoError(t, w.EraseParked(w.ctx(), "r"))
 }
 
-// The job that deletes the large body of a message, unless the message is committed, is stored before the body; for
-// small ones there is none. While a body is being deleted, none is stored under the same id.
+// A job that deletes the large body of a message, unless the message is committed, is stored before the body. For small
+// bodies there is none. While a body is being deleted, none is stored under the same id.
 func TestLargeBodyIsAnnouncedBeforeItIsStored(t *testing.T) {
 	spec := lifecycle.RunSpec{RunID: "r", Organization: "o"}
 	inline, outside := 0, 0
@@ -327,7 +327,7 @@ func TestLargeBodyIsAnnouncedBeforeItIsStored(t *testing.T) {
 		ID: job.ID, Organization: "o", Kind: record.RemoveBody, Subject: "r", Due: w.host.now.Add(10 * time.Second),
 	}, job)
 	w.host.now = w.host.now.Add(5 * time.Second)
-	// another try moves the job's due time
+	// another attempt moves the job's due time
 	ops, err := opsOf(w.Store, "n", func(tx *record.Tx) { tx.PutInput(w.ctx(), spec, large, w.host.now) })
 	require.NoError(t, err)
 	job, _ = w.body("r")

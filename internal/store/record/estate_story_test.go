@@ -25,7 +25,7 @@ type estateOperation struct {
 	unread []string // what it reads without decoding it
 }
 
-// operations are all that read the store, or write what they have read.
+// operations are all operations that read the store, or write values that they have read.
 func estateOperations() map[string]estateOperation {
 	type do = func(ctx context.Context) error
 	reads := func(f func(ctx context.Context, e *estate) error) estateOperation {
@@ -304,7 +304,7 @@ func (e *estate) charge(organization string, at time.Time) string {
 	return id
 }
 
-// An operation writes what it is about and nothing else, each write on condition of what was read.
+// An operation writes its own items and nothing else, each write on condition of the item as it was read.
 func TestOperationWritesOnlyItsOwnItems(t *testing.T) {
 	for name, o := range estateOperations() {
 		e := newEstate(t)
@@ -397,7 +397,7 @@ func TestUndecodableItemIsAnError(t *testing.T) {
 	}
 }
 
-// When another writer changes what an operation has read, the operation reads again or returns ErrConflict.
+// When another writer changes an item that an operation has read, the operation reads again or returns ErrConflict.
 func TestConcurrentChangeIsNoticed(t *testing.T) {
 	for name, o := range estateOperations() {
 		for _, line := range o.writes {

@@ -312,7 +312,7 @@ func (e *estate) stored() map[string]string {
 	return all
 }
 
-// places returns the keys of what is stored, in words.
+// places returns the keys of the stored items, in words.
 func (e *estate) places() (places []string) {
 	e.memory.All(func(i *table.Item) { places = append(places, e.inWords(i.String())) })
 	for _, key := range e.blobs.Keys() {

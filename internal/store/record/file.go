@@ -289,7 +289,7 @@ func (tx *Tx) Hold(ctx context.Context, organization string, of lifecycle.Whose,
 }
 
 // NewHeldFile writes the description of a file that a run makes and holds. The commit requires that the run is as it
-// was read: a file of a run that has ended would never be deleted. It fails as [Store.CreateFile] does.
+// was read, because a file of an ended run would never be deleted. It fails as [Store.CreateFile] does.
 func (tx *Tx) NewHeldFile(ctx context.Context, f File, run RunEntity) {
 	f.Holds, f.Due, f.Agents, f.Made = 1, time.Time{}, []string{run.Value.Agent}, true
 	tx.newFile(ctx, f)
@@ -322,7 +322,7 @@ func (tx *Tx) release(ctx context.Context, run, file string) {
 	PutResource(tx, e)
 }
 
-// releases ends the holds of a parked message, which has no more files than a commit takes.
+// releases ends the holds of a parked message, which has at most as many files as a commit takes.
 func (tx *Tx) releases(ctx context.Context, run string) {
 	if tx.err != nil {
 		return
@@ -377,7 +377,7 @@ func (s *Store) RemoveFile(ctx context.Context, id string, wanted func(File) boo
 	return s.removeFile(ctx, id, func(f File, _ *Tx) bool { return wanted(f) })
 }
 
-// DeleteFile is [Store.RemoveFile] on somebody's behalf, with an entry of the audit log.
+// DeleteFile is [Store.RemoveFile] for a user's request, with an entry of the audit log.
 func (s *Store) DeleteFile(ctx context.Context, id string, wanted func(File) bool) error {
 	return s.removeFile(ctx, id, func(f File, tx *Tx) bool {
 		tx.Frees()

@@ -22,7 +22,7 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// A file that was stored before holds were counted may be needed by runs that have no item for it, so it stays.
+// A file that was stored before holds were counted stays: runs that have no item for it may need it.
 func TestFileStoredBeforeHoldsWereCountedStays(t *testing.T) {
 	h := host.System()
 	blobs := &memblob.Store{}
@@ -156,7 +156,7 @@ func TestFileBytesAreReadAsSent(t *testing.T) {
 	assert.False(t, is)
 }
 
-// A file has the bytes that came first; bytes that come second, are too large or come too late are refused and not
+// A file has the bytes that came first. Bytes that come second, are too large or come too late are refused and not
 // kept.
 func TestFirstBytesOfAFileWin(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
@@ -278,8 +278,8 @@ func TestMissingFileCannotBeHeld(t *testing.T) {
 	require.ErrorIs(t, commitOps(ctx, e.Store, "m", ops...), record.ErrConflict, "the run is not there")
 }
 
-// A hold counts once, removes the file's due time and notes the run's agent: at most 64, each once, unless earlier ones
-// are unknown.
+// A hold counts once, removes the file's due time and notes the run's agent. At most 64 agents are noted, each once,
+// unless earlier ones are unknown.
 func TestHoldCountsOnceAndNotesTheAgent(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	hold := func(agent, run, file string) record.File {
@@ -388,7 +388,7 @@ func TestFileIsDeletedWithAllItsBytes(t *testing.T) {
 	assert.NotContains(t, strings.Join(e.places(), " "), "PLAIN")
 }
 
-// A file is deleted for good when its presigned address has expired.
+// A file is deleted finally when its presigned address has expired.
 func TestFileWithExpiredAddressIsDeleted(t *testing.T) {
 	e := newEstate(t)
 	_, err := e.ChangeFile(t.Context(), e.scope(), e.empty, func(f *record.File) error {

@@ -36,7 +36,7 @@ func exceeded(t *testing.T, err error) map[string]any {
 	return p.Extras
 }
 
-// A file counts with what was announced, then with what came, until its description is gone.
+// A file counts with its announced bytes, then with its real ones, until its description is gone.
 func TestFilesAreCountedFromTheirDescriptionsToTheirEnds(t *testing.T) {
 	s := limiting(record.FileLimits{})
 	gone := func(record.File) bool { return false }
@@ -120,7 +120,7 @@ func TestFilesAreLimitedHoweverManyComeTogether(t *testing.T) {
 	}
 }
 
-// The bytes of a file whose size was not known are refused when they have come, and nothing of them is left.
+// Bytes of a file of unknown size are refused when they have come, and none of them is left.
 func TestBytesThatAreTooManyAreNotKept(t *testing.T) {
 	blobs := &memblob.Store{}
 	h := host.System()

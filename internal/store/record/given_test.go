@@ -8,8 +8,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// A decision may change what a run has, for the rest of it. The conversation stays, and a choice of tools is for one
-// part.
+// A decision may change a run's [record.Context], for the rest of the run. The conversation stays, and a choice of
+// tools is for one part.
 func TestADecisionChangesWhatARunIsGiven(t *testing.T) {
 	before := []record.Said{{Role: "user", Text: "Hi"}}
 	first := record.Context{Before: before, Instructions: "Be A.", ToolChoice: record.OneTool, Tool: "f"}

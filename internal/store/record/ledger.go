@@ -90,7 +90,7 @@ func (e *Entry) take(from *table.Item) {
 	}
 }
 
-// At is when the entry stands in the ledger: when it was finished. Earlier versions ordered entries by their ids, so
+// At is the time of the entry in the ledger: when it was finished. Earlier versions ordered entries by their ids, so
 // theirs is when the run was accepted.
 func (e Entry) At() time.Time { return timeOfLedger(e.Place) }
 
@@ -108,8 +108,8 @@ func ledgerKey(organization string, at time.Time, id string) table.Key {
 	return table.Key{Part: ledgerPart(organization, at.UTC().Format(time.DateOnly), shard), Sort: ledgerTime(at) + id}
 }
 
-// ledgerTime is a time as ids have it, too: seconds and their fraction, in [ledgerDigits] digits. So the keys of
-// earlier versions, which were ids, stand in the same order.
+// ledgerTime is a time in the form that ids have, too: seconds and their fraction, in [ledgerDigits] digits. So the
+// keys of earlier versions, which were ids, have the same order.
 func ledgerTime(at time.Time) string { return host.FormatID(at, 0)[:ledgerDigits] }
 
 const ledgerDigits = 12

@@ -43,7 +43,7 @@ type Pause struct {
 	Decided    *Decisions
 }
 
-// PausesOf reads the pauses of a run behind one, by its number, in order, as many as limit.
+// PausesOf reads the pauses of a run after the pause of a number, in order, at most limit.
 func (s *Store) PausesOf(ctx context.Context, id string, after, limit int) ([]Pause, error) {
 	items, err := s.query(ctx, table.Range{
 		Part: runPart(id), Prefix: pausePrefix, After: pauseKey(id, after).Sort, Limit: limit,

@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// asked is a table that counts what queries ask and find.
+// asked is a table that counts queries and the items that they find.
 type asked struct {
 	table.Table
 

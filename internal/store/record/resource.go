@@ -30,7 +30,7 @@ type Uploaded interface {
 	Uploader() string
 }
 
-// Active is implemented by resources that the sweeper looks at.
+// Active is implemented by resources that the sweeper reads.
 type Active interface {
 	// DueAt is the due time; zero: never.
 	DueAt() time.Time

@@ -288,7 +288,8 @@ func TestKnownDeploymentNeedsNoWrite(t *testing.T) {
 	assert.Nil(t, items[0])
 }
 
-// A process that may only read does not try to write: not at its start, not the use of a key, nor anything else.
+// A process that may only read does not try to write. It writes neither at its start, nor the use of a key, nor
+// anything else.
 func TestAReadOnlyStoreNeverWrites(t *testing.T) {
 	memory := memtable.New(time.Now)
 	h := newEstate(t).estateHost

@@ -13,8 +13,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Rollups are read in the order of their times, each with its pages, from the first to before the last that is asked
-// for.
+// Rollups are read in the order of their times, each with its pages, up to the end of the requested range.
 func TestRollupsAreReadInOrder(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	first := e.now.Truncate(24 * time.Hour)
@@ -57,7 +56,8 @@ func TestRollupsAreReadInOrder(t *testing.T) {
 	require.ErrorIs(t, e.Quarters(ctx, e.scope(), first, e.now, fail), assert.AnError)
 }
 
-// How far a ledger is rolled up begins with the day before its organization's, and is moved on by who has read it last.
+// A ledger is rolled up from the day before its organization's first. The process that has read the mark last moves it
+// on.
 func TestHowFarIsMovedOnByOne(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	before, err := e.Rolled(ctx, e.scope())
@@ -90,7 +90,7 @@ func TestHowFarIsMovedOnByOne(t *testing.T) {
 	}))
 }
 
-// A table is replaced when its first page is, as a whole: what is left of others is not read.
+// A new first page replaces a table as a whole: other old pages are not read.
 func TestTablesAreReplacedWithTheirFirstPage(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	at := e.now.Truncate(24 * time.Hour)

@@ -99,7 +99,7 @@ func (r *Run) take(from *table.Item) {
 	}
 }
 
-// formerWait is more than lies between an identifier's time and that of the run, unless its message was parked.
+// formerWait is longer than the time between an identifier and its run, unless the run's message was parked.
 const formerWait = 10 * time.Minute
 
 // Run reads a run. It returns a problem of kind NotFound, also when only the link in its chat is left, or Forbidden.
@@ -331,7 +331,7 @@ func (s *Store) Output(ctx context.Context, r Run) (json.RawMessage, error) {
 	return out, err
 }
 
-// SetOutput stores the output of a run: in the head, which the caller writes afterwards, when it is small, else in its
+// SetOutput stores the output of a run. A small one is in the head, which the caller writes afterwards, else it has its
 // own item. In the run it is, byte for byte, as it is read later.
 func (tx *Tx) SetOutput(ctx context.Context, r *Run, result json.RawMessage) {
 	if len(result) <= headLimit {

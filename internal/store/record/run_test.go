@@ -267,7 +267,7 @@ func TestRecreatedChatListsItsOwnEpoch(t *testing.T) {
 	assert.Zero(t, next)
 }
 
-// The last model call of a completed run is rebuilt from the run: what its result and usage have more than the journal.
+// The last model call of a completed run is rebuilt from the run's result and usage, less those of the journal.
 func TestLastStepIsRebuiltFromTheRun(t *testing.T) {
 	begun, ended := time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC), time.Date(2026, 1, 1, 0, 0, 9, 0, time.UTC)
 	r := runIn("r", 1, 0)

@@ -264,8 +264,8 @@ func (s *Store) addRuns(ctx context.Context, ids []string, of table.Range, all b
 	return ids, nil
 }
 
-// ActiveRuns lists the ids of an organization's active runs, paused ones included, in order. One that begins to wait or
-// goes on meanwhile is listed once, too: those that wait are read before the others, and again after them.
+// ActiveRuns lists the ids of an organization's active runs, paused ones included, in order. A run that begins to wait
+// or goes on meanwhile is listed once, too. Waiting runs are read before the others, and again after them.
 func (s *Store) ActiveRuns(ctx context.Context, organization string) ([]string, error) {
 	paused, _, err := s.PausedRuns(ctx, organization)
 	if err != nil {
@@ -308,7 +308,7 @@ func (s *Store) AtWork(ctx context.Context, organization string, now time.Time, 
 	return false, nil
 }
 
-// PausedRun is a run that waits for a human, with the slot that it has for that, by which they are in order.
+// PausedRun is a run that waits for a human, with its slot for that. Paused runs are in the order of their slots.
 type PausedRun struct{ RunID, Slot string }
 
 // PausedRuns lists an organization's runs that wait for a human, in the order of their slots: those that have waited

@@ -45,7 +45,7 @@ type Store struct {
 	// patience bounds a commit with its repetitions.
 	patience time.Duration
 	readOnly bool
-	// spreadAbove is the largest cap whose slots are in one partition; nil: all are.
+	// spreadAbove is the largest cap with all its slots in one partition; nil: no slots are spread.
 	spreadAbove *int
 	// fileLimits bound the files of users and organizations.
 	fileLimits FileLimits

@@ -240,7 +240,7 @@ func TestOneFailedCallChangesNoOutcome(t *testing.T) {
 	}
 }
 
-// When the store cannot be reached, calls give up after a while with an error; nothing is half done, and doing it again
+// If the store cannot be reached, calls give up after a while with an error. Nothing is half done, and a repetition
 // succeeds.
 func TestUnreachableStoreIsReportedAndNothingIsHalfDone(t *testing.T) {
 	const patience = 8
@@ -282,7 +282,7 @@ func TestUnreachableStoreIsReportedAndNothingIsHalfDone(t *testing.T) {
 	}
 }
 
-// Reads and writes of blobs are repeated as well, but not their deletion, whose job is repeated.
+// Reads and writes of blobs are repeated as well. Deletions are not, as their jobs are repeated.
 func TestBlobCallsAreRetried(t *testing.T) {
 	met := map[string]bool{}
 	for name, op := range runOperations() {

@@ -89,7 +89,7 @@ func TestUnitOfWorkWritesWhatWasAdded(t *testing.T) {
 	assert.False(t, record.Unstorable(errors.New("something else")))
 }
 
-// Known reads return what the store has.
+// The cached reader returns the data of the store.
 func TestKnownReadsReturnWhatIsStored(t *testing.T) {
 	w := runBlank(t)
 	agent := catalog.Agent{ID: "a", Organization: "o", Version: 1}

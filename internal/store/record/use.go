@@ -17,8 +17,8 @@ func useKey(kind, id string) table.Key { return table.Key{Part: kind + "/" + id,
 // useTime is how long a request may be delayed by writing the use of a resource.
 const useTime = time.Second
 
-// NoteUse writes when a resource was last used. It tries once and ignores errors, because a request waits for it. A
-// process that may not write notes nothing.
+// NoteUse writes when a resource was last used. It makes one attempt and ignores errors, because a request waits for
+// it. A process that may not write notes nothing.
 func (s *Store) NoteUse(ctx context.Context, v Resourceful, at time.Time) {
 	if s.readOnly {
 		return

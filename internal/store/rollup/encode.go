@@ -32,7 +32,7 @@ const MaxRow = 192 << 10
 // encoding is the first byte of a page: how the rest is read.
 const encoding = 1
 
-// page is a page as it is written: the texts of its keys, each once, then its rows, which name them by number.
+// page is a page as it is written. It has the texts of its keys, each once, then its rows, which name them by number.
 type page struct {
 	view   View
 	texts  []byte

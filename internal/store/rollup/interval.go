@@ -27,7 +27,8 @@ func (i Interval) begins(at time.Time, zone *time.Location) bool {
 	return here.Hour() != before.Hour() || here.Minute() < before.Minute()
 }
 
-// longest is how many quarters a day may have: one on which clocks are set, or that a zone left out and then took back.
+// longest is how many quarters a day may have. The longest day has a change of the clocks, or was left out by a zone
+// and then taken back.
 const longest = 4 * 49
 
 // Steps are the begins of the intervals of a series over [from, to). The first interval contains from. There are at
@@ -59,7 +60,7 @@ func (i Interval) Steps(from, to time.Time, zone *time.Location, most int) []tim
 	return steps
 }
 
-// StepOf is the number of the step that a time lies in; the time must not lie before the first.
+// StepOf is the number of the step that contains a time; the time must not be before the first step.
 func StepOf(steps []time.Time, at time.Time) int {
 	n, exact := slices.BinarySearchFunc(steps, at, time.Time.Compare)
 	if exact {

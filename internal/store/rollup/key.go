@@ -160,7 +160,7 @@ func (f Filter) Passes(k Key) bool {
 	return true
 }
 
-// Dimensions are those that the filter asks for.
+// Dimensions are those that the filter has values for.
 func (f Filter) Dimensions() []Dimension {
 	var asked []Dimension
 	for _, d := range dimensions {

@@ -151,7 +151,7 @@ func TestViewsAnswerAsTheEntriesDo(t *testing.T) {
 	})
 }
 
-// plainly is what an entry counts, by rules of the test's own.
+// plainly is the quantity of an entry, by rules of the test's own.
 func plainly(m rollup.Metric, e rollup.Entry) float64 {
 	is := func(statuses ...string) float64 {
 		if slices.Contains(statuses, e.Status) {

@@ -13,11 +13,11 @@ type Set []uint64
 const (
 	// Exactly is how many values a set counts exactly; beyond, its error is about 3 % (one over the root of it).
 	Exactly = 1024
-	// hashBits is how much of a hash is kept: among 1024 values two are taken for one in a set of 2 million.
+	// hashBits is how many bits of a hash are kept. Among 1024 values two are taken for one in a set of 2 million.
 	hashBits = 40
 )
 
-// hashOf is where a value lies among all hashes.
+// hashOf is the position of a value among all hashes.
 func hashOf(value string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(value))

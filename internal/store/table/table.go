@@ -217,7 +217,7 @@ type Mark struct {
 	Version int64
 }
 
-// Glancer is a [Table] that looks at many items with few and cheap calls.
+// Glancer is a [Table] that polls many items with few and cheap calls.
 type Glancer interface {
 	// Glance polls items. It may lag behind Get: an item may be missing for a while, or be returned in an earlier
 	// version, or after it was deleted. The result has one mark for each key. The errors are those of a read.

@@ -45,7 +45,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// Bytes take room as they come. It comes back, once, with what was not stored and what is deleted.
+// Bytes take room as they come. Room for bytes that were not stored or are deleted comes back, once.
 func TestBytesTakeRoomUntilTheyAreDeleted(t *testing.T) {
 	d := &disk{100}
 	s, err := dirblob.Open(t.TempDir(), d)

@@ -30,7 +30,7 @@ func New(client *s3.Client, bucket string) *Store {
 	return &Store{client: client, sign: s3.NewPresignClient(client), bucket: bucket}
 }
 
-// Put implements [blob.Store]. The value is read into memory first: S3 needs its length, and a reader that fails or
+// Put implements [blob.Store]. The value is read into memory first. S3 needs its length, and a reader that fails or
 // exceeds the limit must leave nothing. Values that pass through a function are small; larger files are uploaded with
 // PresignPut.
 func (s *Store) Put(ctx context.Context, key string, r io.Reader, limit int64) (int64, error) {

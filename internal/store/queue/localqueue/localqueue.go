@@ -106,8 +106,8 @@ func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 	}
 }
 
-// next takes a unit for the first message that may be delivered, and finds it in the line; nil: there is none. A user
-// it passes over holds a unit, so it passes over no more users than there are units.
+// next takes a unit for the first message that may be delivered, and finds it in the line; nil: there is none. Each
+// user that it passes over holds a unit. So it passes over at most as many users as there are units.
 func (q *Queue) next() (part *share.Part) {
 	if len(q.all) == 0 || q.shared.Full(1) {
 		return nil
@@ -153,7 +153,8 @@ func (q *Queue) take(group, user string) *share.Part {
 }
 
 // Reserve takes a place for work that comes without a message. It returns nil if the user of the group may have none
-// now, or if a waiting message could be delivered: that comes first. The caller must call free once.
+// now. It also returns nil if a waiting message could be delivered: the message comes first. The caller must call free
+// once.
 func (q *Queue) Reserve(group, user string) (free func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 	"agentplatform/internal/store/queue/localqueue"
 )
 
-// model is the expected queue, written in another way. Of the holders that may have a unit, the next one is that which
-// has waited longest since it came or was last served. Every choice looks at every message.
+// model is the expected queue, written in another way. Only holders that may have a unit take part. The next one has
+// waited longest since it came or was last served. Every choice reads every message.
 type model struct {
 	units    *share.Pool
 	messages []queue.Message // in the order in which they came
@@ -206,7 +206,7 @@ func TestUnitsThatComeFreeGoRound(t *testing.T) {
 	}
 }
 
-// Measures a message that is sent, delivered and answered, while others wait whose turn does not come.
+// BenchmarkMessage measures a message that is sent, delivered and answered, while others wait.
 func BenchmarkMessage(b *testing.B) {
 	for users, take := range map[int]int{0: 0, 1: 256, 10_000: 288} { // many users take of the reserve, too
 		b.Run(fmt.Sprint("users that wait=", users), func(b *testing.B) {
@@ -260,8 +260,8 @@ func eachMessageWakesAWorker(t *testing.T) {
 	}
 }
 
-// A message at work is asked to give way where one of another base, user or group would have its unit. Given back
-// without a delay, it comes before the others of its base, and after the one that waits.
+// A message at work must give way if one of another base, user or group would have its unit. If it is returned without
+// a delay, it comes before the others of its base, and after the waiting one.
 func TestAMessageAtWorkGivesWay(t *testing.T) {
 	q := localqueue.Shared(share.Limits{All: 3, Organization: 2})
 	send := func(id, group, user, base string) {
@@ -298,7 +298,7 @@ func TestAMessageAtWorkGivesWay(t *testing.T) {
 	assert.Equal(t, []string{"5", "1", "3", "4"}, order)
 }
 
-// A unit that who waits may not have is not asked for.
+// A message gives way only if the waiting one may have its unit.
 func TestAMessageAtWorkGivesWayToNobodyWhoGainsNothing(t *testing.T) {
 	q := localqueue.Shared(share.Limits{All: 3, Organization: 2})
 	var held []queue.Delivery

@@ -77,7 +77,7 @@ func (q *Queue) Send(ctx context.Context, m queue.Message) error {
 const (
 	// MaxBatch is how many messages SQS takes in one call.
 	MaxBatch = 10
-	// tries is how often a message is sent that SQS did not accept though its call succeeded.
+	// tries is how many times a message is sent that SQS did not accept though its call succeeded.
 	tries = 3
 )
 

@@ -76,7 +76,8 @@ func TestSendAllSendsTenInACall(t *testing.T) {
 	assert.Equal(t, `org {"kind":"run","id":"0"}`, b.accepted[0])
 }
 
-// Of a batch that was accepted in part, only the rest is sent again, and what is not accepted in the end is reported.
+// Of a batch that was accepted in part, only the rest is sent again. Messages that are not accepted in the end are
+// reported.
 func TestSendAllSendsAgainWhatWasNotAccepted(t *testing.T) {
 	b := &batches{fault: func(body string, call int) *types.BatchResultErrorEntry {
 		switch {

@@ -71,7 +71,7 @@ func (w *walk) open() {
 	require.NoError(w.t, err)
 }
 
-// part is a partition: often one of few, large or small, or else one of those that were made one after the other.
+// part is a partition. Often it is one of few, large or small, or else one of those that were made one after the other.
 func (w *walk) part() string {
 	switch w.random.IntN(4) {
 	case 0:
@@ -174,8 +174,8 @@ func rowsOf(items []*table.Item) (rows []string) {
 	return rows
 }
 
-// Rows that move about in a partition are always all there for readers who ask while they move: for those who fill the
-// cache, too.
+// Rows that move about in a partition are always all there for readers during the move, also for those that fill the
+// cache.
 func TestNoRowIsMissedOrSeenTwiceWhileItMoves(t *testing.T) {
 	d, err := Open("store", Options{FS: vfs.NewMem()})
 	require.NoError(t, err)
@@ -313,7 +313,7 @@ func TestTheCacheTakesNothingThatWasReadBeforeAWrite(t *testing.T) {
 	require.NotNil(t, found[0])
 }
 
-// A commit that is refused leaves no item of it in the cache, nor does one leave an item that it has replaced.
+// A refused commit leaves no item of it in the cache. A commit leaves no item that it has replaced.
 func TestTheCacheHasWhatWasCommitted(t *testing.T) {
 	d, err := Open("store", Options{FS: vfs.NewMem()})
 	require.NoError(t, err)
@@ -343,7 +343,7 @@ func TestTheCacheHasWhatWasCommitted(t *testing.T) {
 	require.False(t, d.cache.get("p").large)
 }
 
-// A batch that is larger than the cache pushes out what it has written itself, and no row of it is taken for not there.
+// A batch that is larger than the cache pushes out its own rows. None of its rows is taken for missing.
 func TestTheCacheForgetsRowsOfOneBatchAndMissesNone(t *testing.T) {
 	c := newCache()
 	c.limit = 1 << 20
@@ -397,7 +397,7 @@ func TestAnItemIsTheSameFromCacheAndEngine(t *testing.T) {
 	}
 }
 
-// A row that cannot be read is an error for who asks for it, not for those who ask for another of its partition.
+// A row that cannot be read is an error for its readers, not for readers of other rows of its partition.
 func TestARowThatCannotBeReadLeavesTheOthers(t *testing.T) {
 	d, err := Open("store", Options{FS: vfs.NewMem()})
 	require.NoError(t, err)
@@ -460,7 +460,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 	assert.Greater(t, c.bytes, cacheBytes/2)
 }
 
-// checkSum adds up what a cache holds.
+// checkSum adds up the contents of a cache.
 func checkSum(t *testing.T, c *cache) {
 	sum := 0
 	for _, name := range c.parts.Keys() {

@@ -16,8 +16,8 @@ import (
 	"agentplatform/internal/store/table/disktable"
 )
 
-// TestAcknowledgedCommitsSurviveACrash writes from several goroutines and cuts the power at random moments, keeping a
-// random part of the data that was not synced. After each cut the store must open, have every acknowledged commit,
+// TestAcknowledgedCommitsSurviveACrash writes from several goroutines and cuts the power at random moments. A cut keeps
+// a random part of the data that was not synced. After each cut the store must open, have every acknowledged commit,
 // and no half of one.
 func TestAcknowledgedCommitsSurviveACrash(t *testing.T) {
 	fs := vfs.NewCrashableMem()

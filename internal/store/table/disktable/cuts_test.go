@@ -48,7 +48,7 @@ const (
 	turns = 12 // commits of a writer per round
 )
 
-// workload is what is written, and what has been acknowledged of it.
+// workload has the written commits, and those of them that have been acknowledged.
 type workload struct {
 	t             *testing.T
 	disk          *vfs.MemFS
@@ -175,7 +175,7 @@ func logs(t *testing.T, fs *vfs.MemFS) map[string]string {
 	return found
 }
 
-// check opens what a cut has left, and checks it.
+// check opens the files that a cut has left, and checks them.
 func (w *workload) check(kept string, fs *vfs.MemFS, before [hands]int64) {
 	w.made.Add(1)
 	crashed, err := disktable.Open("store", disktable.Options{FS: fs})

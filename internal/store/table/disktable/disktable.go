@@ -40,7 +40,7 @@ var ErrInUse = errors.New("the folder is in use by another process")
 var errClosed = &table.Error{Kind: table.Down, Err: errors.New("the store is closed")}
 
 // compactedFiles is how many files of level 0 may have a key before they are compacted. More files mean fewer
-// compactions, and slower reads: a reader may have to look into all of them.
+// compactions, and slower reads: a reader may have to read all of them.
 const compactedFiles = 8
 
 // maxBatch bounds how many commits share one sync, and so how long the first of them waits.
@@ -269,8 +269,8 @@ func (t *Table) newest() *view {
 	return t.view
 }
 
-// whenOpen returns the newest view, which the caller must release, and the partitions of these keys that the cache
-// holds, as they are in that view. The error is errClosed.
+// whenOpen returns the newest view, which the caller must release. It also returns the partitions of these keys that
+// the cache holds, as they are in that view. The error is errClosed.
 func (t *Table) whenOpen(keys ...table.Key) (*view, map[string]*partition, error) {
 	t.sendMu.RLock()
 	defer t.sendMu.RUnlock()
@@ -512,7 +512,7 @@ func (t *Table) collect(first *request) []*request {
 	return batch
 }
 
-// commitBatch checks the requests in order, each against the store and those accepted before it, and writes the
+// commitBatch checks the requests in order, each against the store and the requests accepted before it. It writes the
 // accepted ones with one sync.
 func (t *Table) commitBatch(requests []*request) {
 	b := &batch{table: t, write: t.db.NewBatch(), queued: map[table.Key]*table.Item{}}

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowDisk takes a millisecond to write something, and returns what files were made for.
+// slowDisk takes a millisecond for each write, and returns the purposes of the files that were made.
 type slowDisk struct {
 	vfs.FS
 
@@ -131,7 +131,7 @@ func TestAPauseOfBackgroundWritesIsShortAndEndsWithTheTable(t *testing.T) {
 	})
 }
 
-// The names of what files are written for are the engine's, which may change them.
+// The names of the purposes of files are the engine's, which may change them.
 func TestTheEngineNamesTheFilesOfTheBackground(t *testing.T) {
 	disk := newSlowDisk()
 	tab, err := Open("", Options{FS: disk})

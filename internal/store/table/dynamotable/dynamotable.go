@@ -331,8 +331,8 @@ func (t *Table) commit(ctx context.Context, token string, ops []table.Op, expire
 	return nil
 }
 
-// clientToken identifies an attempt with its operations: the same token with other operations, or for another table
-// of the account, is another attempt.
+// clientToken identifies an attempt with its operations. The same token with other operations, or for another table of
+// the account, is another attempt.
 func clientToken(token, name string, ops []table.Op, expired int) *string {
 	hash := sha256.New()
 	_, _ = fmt.Fprintf(hash, "%q %q %d", token, name, expired)

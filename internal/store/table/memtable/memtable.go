@@ -39,7 +39,7 @@ func (t *Table) Copy(now func() time.Time) *Table {
 
 func itemKey(k table.Key) string { return k.Part + sep + k.Sort }
 
-// indexed calls f with the rows of an item in the indexes: those of its listings, of its due time, and of its expiry.
+// indexed calls f with the rows of an item in the indexes: of its listings, its due time, and its expiry.
 func indexed(i *table.Item, f func(key string, e table.Entry)) {
 	row := func(index, part, at string) {
 		f(index+sep+part+sep+at+sep+itemKey(i.Key), table.Entry{Key: i.Key, At: at})

@@ -29,7 +29,7 @@ import (
 	"agentplatform/internal/store/timer/sfntimer"
 )
 
-// throttles is a client of a Step Functions that takes no more of anything, and how often it was asked.
+// throttles returns a client of a Step Functions that refuses every call, and the number of its calls.
 func throttles(t *testing.T) (client *sfn.Client, asked *atomic.Int64) {
 	asked = &atomic.Int64{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
