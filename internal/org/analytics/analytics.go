@@ -77,7 +77,7 @@ type Cost struct {
 	Currency string
 }
 
-// Summarize adds up a span of time. It returns a problem of kind Invalid that names the field, or of kind Unavailable
+// Summarize adds up a span of time. It returns a problem of kind Invalid that names the field. The kind is Unavailable
 // when the organization's ledger is still being rolled up.
 func (a *Analytics) Summarize(ctx context.Context, scope record.Scope, q Question) (Summary, error) {
 	if err := q.check(); err != nil {
@@ -118,7 +118,7 @@ func summary(t *rollup.Table, prices Prices) Summary {
 	return s
 }
 
-// SeriesQuestion asks for a series.
+// SeriesQuestion selects a series.
 type SeriesQuestion struct {
 	Question
 
@@ -137,7 +137,7 @@ type Series struct {
 	Currency string // of costs; empty for other metrics
 }
 
-// Series counts a metric in steps. Each step of the range is there. It returns what [Analytics.Summarize] returns.
+// Series counts a metric in steps. Each step of the range is there. Its errors are those of [Analytics.Summarize].
 func (a *Analytics) Series(ctx context.Context, scope record.Scope, q SeriesQuestion) (Series, error) {
 	if err := q.check(); err != nil {
 		return Series{}, err

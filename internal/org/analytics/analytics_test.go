@@ -53,7 +53,7 @@ func (w *world) spend(at time.Time, user, model string) {
 
 func id(kind string, n int) string { return fmt.Sprintf("%s%022x", kind, n) }
 
-// total is what the entries of a question add up to.
+// total is the sum of the entries of a question.
 func (w *world) total(q analytics.Question, metric rollup.Metric) (sum float64) {
 	for _, e := range w.entries {
 		if !e.FinishedAt.Before(q.From) && e.FinishedAt.Before(q.To) && q.Filter.Passes(analytics.KeyOf(e)) {
@@ -191,7 +191,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// A question costs what the organization has, however long before it was there the question begins.
+// The cost of a question depends on the organization's data, however long before its creation the question begins.
 func TestNothingIsReadOfTheTimeBeforeAnOrganization(t *testing.T) {
 	w := newWorld(t)
 	w.spend(w.now, id("6b", 1), "p/a")
@@ -345,7 +345,7 @@ func TestLongNamesOfModelsAreNoObstacle(t *testing.T) {
 	assert.True(t, rolled.Value.Days.After(at))
 }
 
-// Two who roll up the same at the same time do no harm: 8 of them, over what changes meanwhile.
+// Processes that roll up the same at the same time do no harm: 8 of them, over changing data.
 func TestManyRollUpAtOnce(t *testing.T) {
 	w := newWorld(t)
 	for range 300 {
@@ -411,7 +411,8 @@ func TestQuestionsAreChecked(t *testing.T) {
 	assert.Equal(t, "query.group_by", p.Fields[0].Location)
 }
 
-// An entry costs what its models cost: the embeddings of its searches by their prices, also where others have none.
+// The cost of an entry is that of its models. The embeddings of its searches cost by their prices, even if other models
+// have none.
 func TestAnEntryCostsWhatItsModelsDo(t *testing.T) {
 	p := analytics.Prices{Prices: prices}
 	searched := record.Entry{Model: "p/a", InputTokens: 3_000_000, OutputTokens: 1_000_000,
@@ -426,7 +427,7 @@ func TestAnEntryCostsWhatItsModelsDo(t *testing.T) {
 	assert.Equal(t, []any{0.0, false}, []any{cost, priced})
 }
 
-// Outside of organizations there is no daily work: who asks rolls up days, too, once they are over for long.
+// Outside of organizations there is no daily work: queries roll up days, too, once they are over for long.
 func TestDaysOfNobodyAreRolledUpByWhoAsks(t *testing.T) {
 	w := newWorld(t)
 	w.organization = record.NoOrganization

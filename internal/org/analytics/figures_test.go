@@ -28,7 +28,7 @@ import (
 
 var many = flag.Int("entries", 20_000, "entries of a ledger of a year")
 
-// maxReads bounds what a summary of a year may read of DynamoDB, in units of 4 KB.
+// maxReads bounds the reads of DynamoDB by a summary of a year, in units of 4 KB.
 const maxReads = 1000
 
 // The reads of a question about a year are bounded, for any number of entries (-entries 1000000 takes minutes).
@@ -134,7 +134,8 @@ func newYear(t *testing.T) *year {
 
 func (y *year) Now() time.Time { return y.now }
 
-// fill writes a ledger of n runs: on working days more, most of them of some busy users and agents, each with a model.
+// fill writes a ledger of n runs. There are more on working days. Most are of some busy users and agents, each with a
+// model.
 func (y *year) fill(n int) {
 	r := rand.New(rand.NewPCG(1, 1))
 	busy := func(of int) int { return int(float64(of) * math.Pow(r.Float64(), 2)) }
@@ -172,8 +173,7 @@ func (y *year) fill(n int) {
 	writers.Wait()
 }
 
-// billed counts what DynamoDB would bill for consistent reads, and how often it would be called: an answer has at most
-// 1 MB.
+// billed counts the consistent reads that DynamoDB would bill, and the calls. A response has at most 1 MB.
 type billed struct {
 	table.Table
 

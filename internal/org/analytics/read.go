@@ -71,8 +71,8 @@ func ceiling(at time.Time, of time.Duration) time.Time {
 	return at
 }
 
-// read calls f with each row that a question is about, and with a time in the span that the row is of. The row is valid
-// until f returns. The error is that of f, of the store, or of [Analytics.current], or a problem of kind NotFound: the
+// read calls f with each row of a question, and with a time in the span that the row is of. The row is valid until f
+// returns. The error is that of f, of the store, or of [Analytics.current]. It is a problem of kind NotFound if the
 // organization is being removed.
 func (a *Analytics) read(
 	ctx context.Context, scope record.Scope, r reading, f func(at time.Time, k rollup.Key, row *rollup.Row) error,

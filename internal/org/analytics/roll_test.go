@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// sum is what a question adds up to.
+// sum is the sum of a question.
 func (w *world) sum(from, to time.Time) int64 {
 	w.Helper()
 	s, err := w.Summarize(w.Context(), w.scope(), analytics.Question{From: from, To: to})
@@ -63,8 +63,8 @@ func (w *world) many(from time.Time, span time.Duration, n int) {
 	}
 }
 
-// A clock that was ahead has rolled up days that had not been. Once it is set right they are rolled up again, also
-// what came before anybody noticed.
+// A clock that was ahead has rolled up days that had not been. Once it is set right they are rolled up again, also the
+// entries that came meanwhile.
 func TestWhatAClockThatWasAheadHasRolledUpIsRolledUpAgain(t *testing.T) {
 	for _, ahead := range []time.Duration{40 * time.Minute, 5 * time.Hour, 3 * day, 20 * day} {
 		w := newWorld(t)
@@ -125,8 +125,8 @@ func TestALedgerIsRolledUpAgainWhenItIsSaid(t *testing.T) {
 	assert.Equal(t, int64(2), w.sum(from, to), "not further than it has been")
 }
 
-// Nothing is left of rollups of an organization that is removed, and nothing is rolled up any more, also by who stood
-// still meanwhile.
+// Nothing is left of rollups of a removed organization, and nothing is rolled up any more. That holds, too, for a
+// process that stood still meanwhile.
 func TestRollupsGoWithTheirOrganization(t *testing.T) {
 	w := newWorld(t)
 	w.many(w.now.Add(30*day), 10*day, 50)
@@ -159,7 +159,7 @@ func TestRollupsGoWithTheirOrganization(t *testing.T) {
 	require.Error(t, w.Again(t.Context(), w.organization, began))
 }
 
-// A question that is answered while rollups go is answered with nothing rather than with what is left of them.
+// A question that is answered while rollups are deleted gets an error rather than a sum of the remaining ones.
 func TestAQuestionIsNotAnsweredWhileRollupsGo(t *testing.T) {
 	w := newWorld(t)
 	w.many(w.now, 10*day, 50)

@@ -19,7 +19,8 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// world is the use case over a store in memory, with a clock that is set by hand, and what was written to the ledger.
+// world is the use case over a store in memory, with a clock that is set by hand. It has the entries that were written
+// to the ledger.
 type world struct {
 	*testing.T
 	*analytics.Analytics

@@ -35,8 +35,8 @@ func (a Agent) Current() int {
 	return a.Published
 }
 
-// Standing reads an agent as it is now or, when it was deleted, as it was then: in its newest version, with the
-// published one noted. It returns a problem of kind NotFound or Forbidden.
+// Standing reads an agent as it is now, in its newest version, with the published one noted. A deleted agent is read as
+// it was at its deletion. It returns a problem of kind NotFound or Forbidden.
 func Standing(ctx context.Context, s record.Reader, scope record.Scope, id string) (Agent, error) {
 	e, err := record.Resource[Agent](ctx, s, scope, id)
 	if !problem.Is(err, "not_found") {
@@ -197,7 +197,7 @@ type AgentKnowledge struct {
 	Always bool `json:"always"`
 	// MaxPerDocument is how many passages a search finds in one document, 1 to 20; 0 in agents of earlier versions: 3.
 	MaxPerDocument int `json:"max_per_document"`
-	// MinScore is the least score of a passage, 0 to 1; nil: it has something of the query, by words or by meaning.
+	// MinScore is the least score of a passage, 0 to 1; nil: any passage that matches the query by words or by meaning.
 	MinScore *float64 `json:"min_score"`
 }
 

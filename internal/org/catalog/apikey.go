@@ -29,13 +29,13 @@ type APIKey struct {
 // Placed implements [record.Resourceful].
 func (k APIKey) Placed() (string, string, string) { return "api_key", k.ID, k.Organization }
 
-// Earlier is a value from before a rotation, and until when it is good.
+// Earlier is a value from before a rotation, and when it expires.
 type Earlier struct {
 	Value string    `json:"value"`
 	Until time.Time `json:"until"`
 }
 
-// KeyCount counts the API keys of a user, or of an organization, that are good.
+// KeyCount counts the valid API keys of a user, or of an organization.
 type KeyCount struct {
 	ID           string    `json:"id"` // of the user or the organization
 	Organization string    `json:"organization_id"`

@@ -47,7 +47,7 @@ type Rebuild struct {
 	Error      string    `json:"error,omitzero"` // why it has failed, for a person; empty: it is under way
 }
 
-// Wanted are the settings that clients have asked for.
+// Wanted are the settings that clients have requested.
 func (b KnowledgeBase) Wanted() Settings { return Settings{b.Embedding, b.Chunking, b.Language} }
 
 // InForce are the settings of the collection that search finds.
@@ -279,6 +279,6 @@ func BasesOf(organization string) string { return "knowledge-bases/" + organizat
 // DocumentsOf is the name under which the documents of a knowledge base are counted.
 func DocumentsOf(base string) string { return "documents/" + base }
 
-// IngestingOf is the name under which an organization's documents in ingestion are counted: all by the empty name, and
-// those of each user by its id.
+// IngestingOf is the name of the counts of an organization's documents in ingestion. The empty member counts all, and
+// each user's id those of the user.
 func IngestingOf(organization string) string { return "ingesting/" + organization }

@@ -43,7 +43,7 @@ func TestAPolicyKnowsTheToolsOfItsAgent(t *testing.T) {
 	assert.False(t, spec(0, "tools", "gone").Policy(more).Asks(offers, offers[1]), "another version has the tool")
 }
 
-// A spec loosens another one's policy if a call needs an approval no more that needed one.
+// A spec loosens another one's policy if a call that needed an approval needs it no longer.
 func TestWhatAPolicyLoosens(t *testing.T) {
 	const long = "a_name_that_is_longer_than_half_of_what_models_take"
 	all := []tool.Offer{

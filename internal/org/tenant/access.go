@@ -37,7 +37,7 @@ func (p Principal) MayOpen(what string, groups []string) error {
 	return p.among(groups, "group_ids", "the "+what+" is for members of its groups alone")
 }
 
-// ApprovalRequest is a pause that asks for approvals of tool calls.
+// ApprovalRequest is a pause that requests approvals of tool calls.
 type ApprovalRequest struct {
 	Agent string
 	User  string // whose run it is
@@ -83,8 +83,8 @@ func (p Principal) maySee(a catalog.Agent, owner string) error {
 // seesOthers reports whether the principal sees the chats of all users, also where their agents keep them to the users.
 func (p Principal) seesOthers() bool { return p.Level.Covers(LevelManage) || p.SeesAll }
 
-// Sees returns which chats of its organization the principal sees: all of them, or those of its user. An agent may
-// narrow the former for principals whom only their organization shows all.
+// Sees returns which chats of its organization the principal sees: all of them, or those of its user. If only the
+// organization's setting lets the principal see all, an agent may narrow that.
 func (p Principal) Sees() catalog.Visibility {
 	if p.seesOthers() || p.Shared {
 		return catalog.SeesAll
@@ -133,9 +133,9 @@ func (p Principal) mayReach(a catalog.Agent, owner string) error {
 	return cmp.Or(p.maySee(a, owner), p.MayUse(a))
 }
 
-// ListsOwn reports whether a list for the principal has only the user's own chats and runs, because the principal does
-// not see chats of others. If an agent is named, only chats with that agent count. It is false if earlier versions have
-// left an organization without listings by user. Then [Tenants.MayReach] decides about each row. The only errors are
+// ListsOwn reports whether a list for the principal is read from the listings of the user's own rows. So it is if the
+// principal sees no chats of others, or none with the agent, if one is named. It is false if earlier versions have left
+// an organization without listings by user. Then [Tenants.MayReach] decides about each row. The only errors are
 // failures of the store.
 func (t *Tenants) ListsOwn(ctx context.Context, p Principal, agent string) (bool, error) {
 	if p.Sees() == catalog.SeesAll {
@@ -220,8 +220,8 @@ func (t *Tenants) Reachable(ctx context.Context, p Principal) func(lifecycle.Who
 	}
 }
 
-// SenderMayReach is [Tenants.Reachable] for the sender of a run: the user, with the key that the run was sent with, as
-// both are now.
+// SenderMayReach is [Tenants.Reachable] for the sender of a run. The sender is the user, with the key that the run was
+// sent with, as both are now.
 func (t *Tenants) SenderMayReach(
 	ctx context.Context, organization, user, key string,
 ) func(lifecycle.Whose) (bool, error) {

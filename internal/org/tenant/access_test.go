@@ -56,8 +56,8 @@ func TestPauseNeedsApproverOfItsVersionAndOfNow(t *testing.T) {
 	assert.True(t, may(3))
 }
 
-// Approvers decide about tool calls, where the agent names some, and need not be allowed to use it. Else the user of
-// the run and managers decide, as far as they may use it. Admins always may. Nobody approves their own calls where the
+// Approvers decide about tool calls if the agent names some, and need not be allowed to use it. Else the user of the
+// run and managers decide, as far as they may use it. Admins always may. Users may not approve their own calls if the
 // agent, or its version at the pause, forbids that.
 func TestWhoApprovesACall(t *testing.T) {
 	w := newWorld(t)
@@ -137,8 +137,8 @@ func TestWhoApprovesACall(t *testing.T) {
 	assert.True(t, forbidden(w.MayApprove(t.Context(), own, request)), "an edit does not decide what is pending")
 }
 
-// A draft decides for its own runs alone, and lets nobody approve whom the published version does not let. That others
-// must approve also counts in the version that the run has.
+// A draft decides for its own runs alone. It does not let a user approve whom the published version does not let. The
+// rule that others must approve also counts in the version that the run has.
 func TestEachVersionThatCountsRulesWhoApproves(t *testing.T) {
 	w := newWorld(t)
 	own, _ := w.person("own@example.com", tenant.Member, tenant.LevelRun)
@@ -196,7 +196,7 @@ func TestEachVersionOfAnApprovalIsReadOnce(t *testing.T) {
 	}
 }
 
-// The version that was published when an agent was deleted still rules who approves the calls of its runs.
+// The version that was published when an agent was deleted still decides about approvers of its runs' calls.
 func TestThePublishedVersionOfADeletedAgentRulesWhoApproves(t *testing.T) {
 	w := newWorld(t)
 	own, _ := w.person("own@example.com", tenant.Member, tenant.LevelRun)
@@ -225,7 +225,7 @@ func TestThePublishedVersionOfADeletedAgentRulesWhoApproves(t *testing.T) {
 	}
 }
 
-// Only an admin gives calls an approver whom the newest or the published version does not have, in each way.
+// Only an admin adds an approver that the newest or the published version does not have, in each way.
 func TestOnlyAnAdminAddsApprovers(t *testing.T) {
 	w := newWorld(t)
 	manager, _ := w.person("manager@example.com", tenant.Manager, tenant.LevelManage)
@@ -273,7 +273,7 @@ func TestOnlyAnAdminAddsApprovers(t *testing.T) {
 	}
 }
 
-// An agent whose calls are approved by others needs another one: the check is of users as they are when it is saved.
+// An agent whose calls others must approve needs another approver. The check reads users as they are when it is saved.
 func TestSelfNeedsAnotherWhoDecides(t *testing.T) {
 	w := newWorld(t)
 	no := false
@@ -369,8 +369,8 @@ func TestAnAgentWithoutApproversHasAProblem(t *testing.T) {
 	has(others, &no)
 }
 
-// A listing reads each agent once: the answer is that of MayReach and does not change within the listing. A store
-// that is away refuses nobody, and is asked again.
+// A listing reads each agent once. The answer is that of MayReach and does not change within the listing. A store that
+// is away causes no refusal, and is read again.
 func TestReachableAnswersAsMayReachAndAsksOnce(t *testing.T) {
 	w := newWorld(t)
 	group := w.group()
@@ -467,7 +467,7 @@ func TestASenderReachesWhatItsUserAndKeyReachNow(t *testing.T) {
 	}
 }
 
-// A list goes by the user's own rows for those alone who see nothing else, and where all rows are listed by user.
+// A list is read from the user's own rows only if the user sees nothing else, and all rows are listed by user.
 func TestAListGoesByTheUserWhereNothingElseIsSeen(t *testing.T) {
 	w := newWorld(t)
 	shared := w.agent(func(*catalog.AgentSpec) {})

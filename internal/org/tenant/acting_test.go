@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/platform/problem"
 )
 
-// An operator acts in any organization as its admin, and no more than that; nobody else acts anywhere.
+// An operator acts in any organization as its admin, with no further rights. Other users act in no other organization.
 func TestOperatorsAloneActInOtherOrganizations(t *testing.T) {
 	w := newWorld(t)
 	other := w.another()
@@ -53,7 +53,7 @@ func TestOperatorsAloneActInOtherOrganizations(t *testing.T) {
 	assert.True(t, problem.Is(err, "not_found"))
 }
 
-// The right of who acts ends with what it rests on, and so do those of its run tokens and of what it has begun.
+// The right of an acting operator ends with its base. So do the rights of its run tokens and of its runs.
 func TestActingEndsWithTheOperatorsRight(t *testing.T) {
 	for name, end := range map[string]func(w, other *world, boss tenant.Principal) error{
 		"it stays": func(*world, *world, tenant.Principal) error { return nil },

@@ -189,8 +189,8 @@ func (t *Tenants) approvers(ctx context.Context, organization string, of ...cata
 	return list, nil
 }
 
-// ApproversProblems lists whom the policies of versions of an agent lack. The agent goes on, and calls wait for admins.
-// Its error is the store's.
+// ApproversProblems lists the approvers that the policies of versions of an agent lack. The agent goes on, and calls
+// wait for admins. Its error is the store's.
 func (t *Tenants) ApproversProblems(ctx context.Context, of ...catalog.Agent) (problems []string, err error) {
 	list, err := t.approvers(ctx, of[0].Organization, of...)
 	for _, a := range list {
@@ -512,7 +512,7 @@ func (t *Tenants) nextVersion(tx *record.Tx, a *catalog.Agent, spec catalog.Agen
 	record.PutVersion(tx, *a, a.Version)
 }
 
-// Agent reads an agent in its newest version, strongly. It returns a problem of kind NotFound, or of kind Forbidden
+// Agent reads an agent in its newest version, strongly. It returns a problem of kind NotFound. The kind is Forbidden
 // when the agent belongs to another organization or the principal may not use it.
 func (t *Tenants) Agent(ctx context.Context, p Principal, id string) (record.Entity[catalog.Agent], error) {
 	e, err := record.Resource[catalog.Agent](ctx, t.store, p.Scope(), id)

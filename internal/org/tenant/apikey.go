@@ -23,9 +23,9 @@ type NewKey struct {
 
 // CreateKey creates a key of a user of the scope, and returns its text, which is stored nowhere.
 //
-// It returns a problem of kind Invalid that names the field. It returns one of kind Limited (share_exceeded) when the
-// user or the organization has as many keys as it may have. The problem is of kind Forbidden (insufficient_permission)
-// when the level is above that of by or above the user's role, or when by may not manage the user.
+// It returns a problem of kind Invalid that names the field. The kind is Limited (share_exceeded) when the user or the
+// organization has as many keys as it may have. It is Forbidden (insufficient_permission) when the level is above that
+// of by or above the user's role. It is Forbidden, too, when by may not manage the user.
 func (t *Tenants) CreateKey(
 	ctx context.Context, by Principal, scope record.Scope, k NewKey,
 ) (record.Entity[catalog.APIKey], string, error) {
@@ -144,7 +144,7 @@ func (t *Tenants) RotateKey(
 	return after, text, err
 }
 
-// maxEarlier is how many values from before rotations may be good at one time.
+// maxEarlier is how many values from before rotations may be valid at one time.
 const maxEarlier = 8
 
 // rotated are the earlier values that stay valid after a rotation with an overlap: previous and those before it, the

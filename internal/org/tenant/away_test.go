@@ -21,8 +21,8 @@ import (
 // patience is how many times a call of the store is tried.
 const patience = 8
 
-// Whichever call of the store fails for good: the operation returns an error, nothing is written, and nobody is refused
-// for lack of a right.
+// Any call of the store may fail for good. Then the operation returns an error and writes nothing. It does not return a
+// refusal for lack of a right.
 func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 	for name, operation := range map[string]func(w *world, p tenant.Principal, key string) func(context.Context) error{
 		"authenticate": func(w *world, p tenant.Principal, key string) func(context.Context) error {

@@ -309,8 +309,8 @@ func TestInvalidFieldsAreNamed(t *testing.T) {
 	}
 }
 
-// Each text may be within its own bound and the whole spec still be too large to store: because JSON escapes letters,
-// or together.
+// Each text may be within its own bound while the whole spec is too large to store. The reason is the sum of the texts,
+// or the escapes of JSON.
 func TestAgentTooLargeToStoreIsRefused(t *testing.T) {
 	w := newWorld(t)
 	long := strings.Repeat("x", 5<<20)

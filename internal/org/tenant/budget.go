@@ -14,8 +14,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// BudgetEdit is a client's edit of a budget, as JSON: empty leaves the budget, null removes it, an object is merged
-// into it.
+// BudgetEdit is a client's edit of a budget, as JSON. An empty edit leaves the budget, null removes it, and an object
+// is merged into it.
 type BudgetEdit json.RawMessage
 
 func (e BudgetEdit) apply(b **record.Budget) error {

@@ -75,7 +75,7 @@ func TestEachCharacterOfAKeysSecretIsDrawn(t *testing.T) {
 	}
 }
 
-// A key admits nobody when its user belongs to another organization than the key.
+// A key is refused when its user belongs to another organization than the key.
 func TestKeyOfAnotherOrganizationsUserIsRefused(t *testing.T) {
 	w := newWorld(t)
 	p, text := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
@@ -127,7 +127,7 @@ func TestSecretThatCannotBeSealedIsReportedAndChangesNothing(t *testing.T) {
 	}
 }
 
-// Where neither operators nor the deployment have set a ceiling, an admin sets any cap.
+// If neither operators nor the deployment have set a ceiling, an admin sets any cap.
 func TestWithoutACeilingAnAdminSetsAnyCap(t *testing.T) {
 	w := newWorld(t)
 	admin, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)

@@ -74,7 +74,7 @@ func (w *world) userOfEarlierVersion(email string) (id string) {
 	return u.ID
 }
 
-// Two users whose addresses an earlier version held to be different keep them, and can be edited otherwise.
+// Two users may have addresses that an earlier version took for different. They keep them, and can be edited otherwise.
 func TestEditThatKeepsAnAddressLikeAnothersIsAccepted(t *testing.T) {
 	w := newWorld(t)
 	long, short := w.userOfEarlierVersion("ſ@example.com"), w.userOfEarlierVersion("s@example.com")

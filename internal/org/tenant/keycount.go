@@ -16,7 +16,7 @@ import (
 // reaches the limit. Then the keys are counted in their listing. So a count is never below the number of valid keys.
 
 // countEvery is for how long the listing may lag, an edit may take, and clocks may differ. The listing is counted that
-// long after the last creation, and no more often.
+// long after the last creation, and not more often.
 const countEvery = time.Minute
 
 // keyCount is how many keys a user or an organization has, and may have.
@@ -30,9 +30,9 @@ type keyCount struct {
 func (c *keyCount) full() bool                 { return c.most > 0 && c.Value.Count >= c.most }
 func (c *keyCount) settled(now time.Time) bool { return now.Sub(c.Value.At) >= countEvery }
 
-// countKey adds to a commit that a user has one more good key (more is 1) or one less (-1). The commit must require
-// that the user is as it was read. The error is a problem of kind Limited (share_exceeded), a failure of the store, or
-// record.ErrConflict where the keys were counted again.
+// countKey adds to a commit that a user has one more valid key (more is 1) or one less (-1). The commit must require
+// that the user is as it was read. The error is a problem of kind Limited (share_exceeded) or a failure of the store.
+// If the keys were counted again, it is record.ErrConflict.
 func (t *Tenants) countKey(ctx context.Context, tx *record.Tx, user record.Entity[catalog.User], more int) error {
 	u, now := user.Value, t.host.Now()
 	counts := []*keyCount{{newKeyCount(u.ID, u.Organization), "user", t.defaults.UserKeys}}

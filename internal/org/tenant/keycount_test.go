@@ -185,7 +185,7 @@ func (w *world) uncount(id string) {
 	require.NoError(w, tx.Commit(w.Context()))
 }
 
-// Nothing counts the keys of a user who is deleted meanwhile.
+// The keys of a user who is deleted meanwhile are not counted.
 func TestKeysOfADeletedUserAreNotCounted(t *testing.T) {
 	w, ids := few(t, "a@example.com")
 	w.uncount(ids[0])
@@ -199,7 +199,7 @@ func TestKeysOfADeletedUserAreNotCounted(t *testing.T) {
 	assert.True(t, problem.Is(err, "not_found"), "%v", err)
 }
 
-// Keys of earlier versions were not counted: all of them stay good, and are counted with the next one.
+// Keys of earlier versions were not counted: all of them stay valid, and are counted with the next one.
 func TestKeysThatWereNeverCountedStayGood(t *testing.T) {
 	w, ids := few(t, "a@example.com")
 	limited := w.Tenants

@@ -52,7 +52,7 @@ func newKeyText(h host.Host, public string) string {
 	return newText(h, keyPrefix+public+"_")
 }
 
-// newText draws the secret behind a prefix, and adds the checksum.
+// newText draws the secret after a prefix, and adds the checksum.
 func newText(h host.Host, prefix string) string {
 	text := prefix + encode62(new(big.Int).SetBytes(randomBytes(h, 32)), secretSize)
 	return text + checksum(text)

@@ -29,8 +29,8 @@ func (p Principal) MayManage(what string, stands Level) error {
 	return nil
 }
 
-// standing is the level at which a user stands: that of its role, or operator when it has an operator's key. No other
-// key is above its user's role. The user's item counts its operator keys.
+// standing is the level of a user: that of its role, or operator when it has an operator's key. No other key is above
+// its user's role. The user's item counts its operator keys.
 func standing(u catalog.User) Level {
 	if u.OperatorKeys != nil && *u.OperatorKeys > 0 {
 		return LevelOperator

@@ -26,8 +26,8 @@ func (t *Tenants) Reads(p Principal) citation.Reader {
 	}
 }
 
-// SenderReads is [Tenants.Reads] for the sender of a run: the user, with the key that the run was sent with, as both
-// are at each call.
+// SenderReads is [Tenants.Reads] for the sender of a run. The sender is the user, with the key that the run was sent
+// with, as both are at each call.
 func (t *Tenants) SenderReads(organization, user, key string) citation.Reader {
 	return t.Reads(Principal{Organization: organization, User: user, Key: key, Level: LevelAdmin})
 }

@@ -65,7 +65,7 @@ func (r *Right) Lasts(ctx context.Context) bool {
 	return true
 }
 
-// expired asks the clock of the day, too, which goes on while the machine sleeps. The caller holds the lock.
+// expired reads the wall clock, too, which goes on while the machine sleeps. The caller holds the lock.
 func (r *Right) expired() bool { return !r.ends.IsZero() && !r.tenants.host.Now().Before(r.ends) }
 
 // Due returns after how long the next check is due. It is 0 when rights have changed since the last check, and when the

@@ -330,7 +330,7 @@ func TestOnlyOperatorsSetCeilings(t *testing.T) {
 	}
 }
 
-// New runs use the published version, or the one that is asked for, with the budget of the agent as it is now.
+// New runs use the published version, or the requested one, with the budget of the agent as it is now.
 func TestRunsUseThePublishedOrRequestedVersion(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.person("a@example.com", tenant.Manager, tenant.LevelManage)
@@ -596,7 +596,7 @@ func TestEditChangesOnlyNamedFields(t *testing.T) {
 	assert.Equal(t, []string{name, "of it"}, []string{g.Value.Name, g.Value.Description})
 }
 
-// A model that stays is not checked again, nor is one with skipCheck; deleted groups that were named before may stay.
+// An unchanged model is not checked again, nor is one with skipCheck. Deleted groups that were named before may stay.
 func TestEditKeepsUncheckedWhatTheAgentHad(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.person("a@example.com", tenant.Manager, tenant.LevelManage)

@@ -14,8 +14,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// A chat is seen by its user, managers, keys for monitoring, and by everybody where both the organization and the agent
-// share chats. A chat whose user is not known is nobody's, also for a principal without a user.
+// A chat is seen by its user, managers and keys for monitoring. All members see it if both the organization and the
+// agent share chats. A chat of an unknown user belongs to no user, also for a principal without a user.
 func TestWhoSeesAChat(t *testing.T) {
 	w := newWorld(t)
 	open := w.agent(func(*catalog.AgentSpec) {})

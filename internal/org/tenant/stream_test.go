@@ -89,7 +89,7 @@ func TestAStreamsRightEndsWhenItsReaderIsRefused(t *testing.T) {
 	}
 }
 
-// The reader who lost the agent and gets it back needs a new stream.
+// A reader who lost the agent and gets it back needs a new stream.
 func TestAnEndedRightStaysEndedWhenAccessReturns(t *testing.T) {
 	w := newWorld(t)
 	group := w.group()
@@ -181,7 +181,7 @@ func TestARightIsCheckedAgainAfter20SecondsOrAChange(t *testing.T) {
 	assert.False(t, right.Lasts(t.Context()), "seen")
 }
 
-// Where no other process changes rights, a stream asks for its own after a change, and hardly ever without one.
+// If no other process changes rights, a stream checks its own after a change, and seldom without one.
 func TestARightIsCheckedAfterAChangeWhereNoOtherProcessMakesAny(t *testing.T) {
 	w := newWorld(t)
 	w.Tenants = w.with(tenant.Defaults{Alone: true}, nil)
@@ -258,7 +258,7 @@ func TestAStreamsRightEndsWithItsKeyWhenTheMachineHasSlept(t *testing.T) {
 	}
 }
 
-// To spend in the name of a principal whose budgets are not known is refused, loudly.
+// To spend in the name of a principal with unknown budgets panics.
 func TestASenderHasNoAccountToGoBy(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
@@ -268,7 +268,7 @@ func TestASenderHasNoAccountToGoBy(t *testing.T) {
 	assert.Panics(t, func() { _, _ = w.Limits(t.Context(), sender, catalog.Agent{}) })
 }
 
-// A right that has ended is always due, so that who asks before each write never takes it for one that lasts.
+// A right that has ended is always due. So a caller that checks before each write never takes it for a lasting one.
 func TestARightThatHasEndedIsAlwaysDue(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)

@@ -27,8 +27,8 @@ type Defaults struct {
 	OrganizationRate, OrganizationBurst int
 	UserKeys, OrganizationKeys          int           // API keys that are good; 0: any number
 	ActiveLimit                         time.Duration // active time of a run
-	// CheckModel returns the reason why an agent may not name a model (a problem of kind Invalid), nil when it may;
-	// skip leaves out the call to the provider. A nil CheckModel allows all models.
+	// CheckModel returns a problem of kind Invalid if an agent may not name a model, nil if it may. skip leaves out the
+	// call to the provider. A nil CheckModel allows all models.
 	CheckModel func(ctx context.Context, provider, name string, skip bool) error
 	// Tools are the tools of toolkits: those that an agent is offered, and those that are off. Without it, an agent may
 	// have and name any.
@@ -51,8 +51,8 @@ type Tenants struct {
 	used   *simplelru.LRU[string, time.Time] // when a key's use was last written, or keys were counted
 }
 
-// New makes the use case. known is the same store as s, or a cached one: keys with their owners, caps, and the agents
-// of new runs are read through it. The sealer encrypts organizations' webhook secrets.
+// New makes the use case. known is the cached reader of the same store as s. Keys with their owners, caps, and the
+// agents of new runs are read through it. The sealer encrypts organizations' webhook secrets.
 func New(s *record.Store, known record.Known, h host.Host, d Defaults, sealer seal.Sealer) *Tenants {
 	used, _ := simplelru.NewLRU[string, time.Time](keysInUse, nil) // the only error is for a size below 1
 	return &Tenants{sealer: sealer, store: s, known: known, host: h, defaults: d, used: used}
@@ -98,8 +98,8 @@ func hide(err error) error {
 	return err
 }
 
-// principalOf is the principal of a key's text, given by its hash: the key's current text, or the previous one during
-// its overlap. It has no account; read is that.
+// principalOf is the principal of a key's text, given by its hash. The text is the key's current one, or the previous
+// one during its overlap. The principal has no account; read is the account.
 func (t *Tenants) principalOf(
 	ctx context.Context, s record.Reader, keyID, text string,
 ) (p Principal, read Account, err error) {
@@ -245,7 +245,7 @@ func organization(ctx context.Context, s record.Reader, id string) (catalog.Orga
 	return e.Value, err
 }
 
-// Caps are the caps on concurrent runs that hold for a user and its organization; for record.Nobody there is none of an
+// Caps are the caps on concurrent runs of a user and its organization. For record.NoOrganization there is no cap of an
 // organization. A user or organization that does not exist has the deployment's. They may be some seconds old. The only
 // errors are failures of the store.
 func (t *Tenants) Caps(ctx context.Context, organization, user string) (ofUser, ofOrganization int, err error) {

@@ -19,7 +19,7 @@ const (
 // MaxRunToken is the longest that a run token is valid.
 const MaxRunToken = time.Hour
 
-// RunToken creates a token that is valid for one run, for life but at most [MaxRunToken], and returns its text and when
+// RunToken creates a token that is valid for one run, for life but at most [MaxRunToken]. It returns its text and when
 // it expires. The only errors are failures of the store.
 func (t *Tenants) RunToken(
 	ctx context.Context, p Principal, run string, life time.Duration,

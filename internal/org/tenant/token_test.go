@@ -65,7 +65,7 @@ func TestStoredDataYieldsNoRunToken(t *testing.T) {
 	assert.True(t, began, "when the deployment began is still known")
 }
 
-// A token ends with the text of the key that asked for it, however the key is rotated.
+// A token ends with the text of the key that requested it, however the key is rotated.
 func TestRunTokenEndsWithItsKeyText(t *testing.T) {
 	w := newWorld(t)
 	admin, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
@@ -97,8 +97,8 @@ func TestRunTokenEndsWithItsKeyText(t *testing.T) {
 	assert.False(t, good(third))
 }
 
-// Each text of a key, and each webhook secret, keeps the time that its rotation promised. Where that needs too many of
-// them, a rotation is refused and changes nothing, but one without an overlap ends all of them.
+// Each text of a key, and each webhook secret, keeps the time that its rotation promised. If that needs too many of
+// them, a rotation is refused and changes nothing. A rotation without an overlap ends all of them.
 func TestNoRotationTakesPromisedTime(t *testing.T) {
 	w := newWorld(t)
 	p, text := w.person("a@example.com", tenant.Manager, tenant.LevelManage)
@@ -145,7 +145,7 @@ func TestNoRotationTakesPromisedTime(t *testing.T) {
 	require.NoError(t, rotate(time.Hour))
 }
 
-// An upload token is good for its file alone, for an hour, as long as its key is; it has no more than level run.
+// An upload token is valid for its file alone, for an hour, as long as its key is. Its level is at most run.
 func TestAnUploadTokenIsGoodForItsFileAlone(t *testing.T) {
 	w := newWorld(t)
 	for level, want := range map[tenant.Level]tenant.Level{

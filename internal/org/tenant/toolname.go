@@ -52,7 +52,7 @@ func (t *Tenants) ToolNames(
 	})
 }
 
-// namesAnID matches names that end with an id. Nobody keeps such a name, since it is that of the agent with the id.
+// namesAnID matches names that end with an id. No agent keeps such a name, since it is that of the agent with the id.
 var namesAnID = regexp.MustCompile(`_[0-9a-f]{24}$`)
 
 // toolName is the tool name of an agent. It is the agent's own name, or that with the end of its id: the first that is

@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/store/table/cachetable"
 )
 
-// An agent is refused, when it is made and when it is changed, whose model would be offered too many tools.
+// An agent whose model would get too many tools is refused, when it is made and when it is changed.
 func TestAnAgentWithTooManyToolsIsRefused(t *testing.T) {
 	w := newWorld(t)
 	count, broken := tool.MaxOffered, error(nil)
@@ -45,7 +45,7 @@ func TestAnAgentWithTooManyToolsIsRefused(t *testing.T) {
 	require.ErrorIs(t, tenants.CheckTools(t.Context(), w.name, spec, "x", 0), broken)
 }
 
-// Each request of an MCP client asks for the names, and they seldom change: the store is read where one is missing.
+// Each request of an MCP client needs the names, and they seldom change: the store is read if one is missing.
 func TestKnownNamesOfToolsAreNotReadAgain(t *testing.T) {
 	w := newWorld(t)
 	agent := func(id, name string) catalog.Agent {

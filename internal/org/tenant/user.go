@@ -128,8 +128,8 @@ func foundAt(e record.Entity[catalog.Email]) string {
 	return catalog.EmailID(e.Value.Organization, e.Value.Address)
 }
 
-// emails are the rows of a user's address: under its compared form, and under the form of earlier versions, which
-// compared letters' case alone.
+// emails are the rows of a user's address. One is under its compared form, one under the form of earlier versions,
+// which ignored letters' case alone.
 func (t *Tenants) emails(ctx context.Context, u catalog.User) (rows []record.Entity[catalog.Email], err error) {
 	if u.Email == "" {
 		return nil, nil

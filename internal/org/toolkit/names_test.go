@@ -25,8 +25,8 @@ func offeredAs(t *testing.T, s *toolkit.Toolkits, ids ...string) map[string]tool
 	return by
 }
 
-// A server adds a tool whose name a tool of another toolkit has. The other tool does not change while the new one
-// is disabled; once it is enabled, rules that name the other tool still apply to it.
+// A server adds a tool with the name of another toolkit's tool. The other tool does not change while the new one is
+// disabled. Once it is enabled, rules that name the other tool still apply to it.
 func TestAnAddedToolTakesNoNameFromAnotherToolkit(t *testing.T) {
 	k := &kind{names: []string{"harmless"}}
 	s := newToolkits(t, k)

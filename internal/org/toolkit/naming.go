@@ -61,7 +61,7 @@ func (t Tool) reads() bool {
 	return t.ReadOnly || p.Name == nil && (p.Method == http.MethodGet || p.Method == http.MethodHead)
 }
 
-// first is the approval that the tool has as long as nobody has decided about it.
+// first is the approval of a tool before its owner decides about it.
 func (t Tool) first() tool.Approval {
 	if t.reads() {
 		return tool.Approval{}

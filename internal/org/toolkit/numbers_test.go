@@ -19,7 +19,7 @@ import (
 )
 
 // lister lists tools by their server's own names, as a server of MCP or as an OpenAPI document. A call returns the
-// server's own name of what was called.
+// server's own name of the called tool.
 type lister struct {
 	own      []string
 	requests bool // they are operations of a document

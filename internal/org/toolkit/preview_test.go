@@ -13,7 +13,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// A preview finds what a refresh then does, with the tools as they are and as they would be, and changes nothing.
+// A preview returns the changes of the next refresh, with the tools as they are and as they would be, and changes
+// nothing.
 func TestAPreviewSaysWhatARefreshDoes(t *testing.T) {
 	k := &kind{names: []string{"stays", "goes", "changes"}}
 	s := newToolkits(t, k)

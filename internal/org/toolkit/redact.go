@@ -8,8 +8,8 @@ import (
 	"agentplatform/internal/ai/tool"
 )
 
-// redacting wraps a kind and removes credentials from everything that a server sends back, before it is stored, or sent
-// to a model or a client.
+// redacting wraps a kind. It removes credentials from all data that a server returns, before the data is stored, or
+// sent to a model or a client.
 type redacting struct{ tool.Kind }
 
 func (s *Toolkits) kind(name string) redacting { return redacting{s.Kinds[name]} }

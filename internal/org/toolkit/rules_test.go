@@ -95,7 +95,7 @@ func TestAToolOfferedAgainHasItsRules(t *testing.T) {
 	assert.Equal(t, asks, only(t, s, one.ID, "look").Approval, "a call that changes nothing keeps what its owner set")
 }
 
-// So has a tool whose definition changes.
+// A tool whose definition changes keeps its rules, too.
 func TestAChangedToolKeepsItsRules(t *testing.T) {
 	scope, no := record.Of("o"), false
 	k := &kind{names: []string{"pay"}, safe: true}

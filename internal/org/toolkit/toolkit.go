@@ -191,9 +191,9 @@ type Made struct {
 }
 
 // Create creates a toolkit with the tools that its endpoint offers. Those that may change something need an approval.
-// Those of Draft.Enabled are enabled; without it all, or none where they are more than a model takes. It returns a
-// problem of kind Invalid that names the field, also with the code url_forbidden, and also when the endpoint offers no
-// usable tools.
+// Those of Draft.Enabled are enabled. Without it all are enabled, or none if they are more than a model takes. It
+// returns a problem of kind Invalid that names the field, also with the code url_forbidden. The kind is Invalid, too,
+// when the endpoint offers no usable tools.
 func (s *Toolkits) Create(
 	ctx context.Context, organization string, d Draft,
 ) (Made, error) {

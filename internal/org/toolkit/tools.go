@@ -191,8 +191,8 @@ func (s *Toolkits) Preview(ctx context.Context, scope record.Scope, id string) (
 	return s.renew(ctx, e.Value, nil, &l)
 }
 
-// renew asks a toolkit's endpoint for its tools and makes the list again with the rules that they had.
-// requested is the part of the selection that the caller sets.
+// renew requests the tools of a toolkit's endpoint and makes the list again with the rules that they had. requested is
+// the part of the selection that the caller sets.
 func (s *Toolkits) renew(
 	ctx context.Context, t catalog.Toolkit, requested *tool.Selection, l *list,
 ) (d Difference, err error) {
@@ -292,11 +292,11 @@ func (s *Toolkits) Browse(ctx context.Context, scope record.Scope, id string) (t
 	return found, err
 }
 
-// tryLimits bounds the arguments of a try.
+// tryLimits bounds the arguments of a test call.
 var tryLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
 
-// Arguments is the normal form of the arguments of a try: policies, the schema and the tool see the same form, as of a
-// model's. The error is a problem of kind Invalid (body.arguments).
+// Arguments is the normal form of the arguments of a test call. Policies, the schema and the tool see the same form, as
+// with a model's call. The error is a problem of kind Invalid (body.arguments).
 func Arguments(said json.RawMessage) (json.RawMessage, error) {
 	normal, err := strictjson.Object(said, tryLimits)
 	if err != nil {
@@ -430,8 +430,8 @@ func namesIn(kits []kit) (named []Named) {
 	return named
 }
 
-// ToolsOf are the tools of toolkits as of now: those that an agent would be offered, and those that are off, under
-// their own names. None can be called. The only errors are failures of the store and blob store.
+// ToolsOf are the tools of toolkits as of now, under their own names. on are those that an agent would be offered, off
+// those that are disabled. None can be called. The only errors are failures of the store and blob store.
 func (s *Toolkits) ToolsOf(ctx context.Context, organization string, ids []string) (on, off []tool.Offer, err error) {
 	kits, err := s.kits(ctx, s.Store, organization, ids)
 	for _, k := range kits {
