@@ -215,7 +215,7 @@ const punctuation = "“”„‘’–—…«»°§€©®№·¿¡\u00a0´²�
 
 func isASCIILetter(r rune) bool { return r < utf8.RuneSelf && unicode.IsLetter(r) }
 
-// almostUTF8 reports UTF-8 with a few broken characters: it has ten good ones beyond ASCII for each broken one.
+// almostUTF8 reports UTF-8 with a few broken characters: it has ten valid ones beyond ASCII for each broken one.
 func almostUTF8(sample []byte) bool {
 	good, broken := 0, 0
 	for len(sample) > 0 {

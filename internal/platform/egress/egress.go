@@ -36,9 +36,9 @@ type Policy struct {
 	Roots *x509.CertPool // nil for those of the system
 }
 
-// Read makes a policy from settings: host:port pairs that may be reached though private, and a PEM file of further
-// certificate authorities ("" for none). The error names the setting if the file cannot be read or has no
-// certificate.
+// Read makes a policy from settings. allow are host:port pairs that may be reached though private. caFile is a PEM file
+// of further certificate authorities ("" for none). If the file cannot be read or has no certificate, the error names
+// the setting.
 func Read(allow []string, setting, caFile string) (Policy, error) {
 	p := Policy{Allow: allow}
 	if caFile == "" {
@@ -93,9 +93,9 @@ func Public(a netip.Addr) bool {
 	return !slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// ParseHost parses the host of a URL as an address in any notation that some resolver accepts: dotted, decimal,
-// octal, hexadecimal, with fewer parts, IPv6. ok is false for a name; for a malformed address, ok is true and addr is
-// the zero value, which is not public.
+// ParseHost parses the host of a URL as an address in any notation that some resolver accepts. Such notations are
+// dotted, decimal, octal, hexadecimal, with fewer parts, IPv6. ok is false for a name. For a malformed address, ok is
+// true and addr is the zero value, which is not public.
 func ParseHost(host string) (addr netip.Addr, ok bool) {
 	for _, h := range []string{host, strings.Trim(host, "[]"), strings.TrimSuffix(host, ".")} {
 		if a, err := netip.ParseAddr(h); err == nil {
@@ -180,9 +180,9 @@ func (p Policy) allowsHost(hostport string) bool {
 	})
 }
 
-// Client makes a client that enforces the policy: dialling an address that may not be reached fails with
-// [ErrForbidden], and redirects are returned, not followed. timeout limits each request with its response's body; 0
-// means no limit.
+// Client makes a client that enforces the policy. A dial of an address that may not be reached fails with
+// [ErrForbidden]. Redirects are returned, not followed. timeout limits each request with its response's body; 0 means
+// no limit.
 func (p Policy) Client(timeout time.Duration) *http.Client {
 	open := &net.Dialer{Timeout: 5 * time.Second}
 	guarded := &net.Dialer{Timeout: 5 * time.Second, Control: control}

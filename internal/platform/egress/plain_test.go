@@ -73,8 +73,8 @@ func TestFailureNamesNoAddress(t *testing.T) {
 
 func host(address string) string { return address[strings.Index(address, "://")+3:] }
 
-// refusing returns an address that refuses connections until the test ends: it is bound, so nobody else gets it, and
-// nobody listens.
+// refusing returns an address that refuses connections until the test ends. It is bound, so no other process gets it,
+// and no process listens.
 func refusing(t *testing.T) string {
 	t.Helper()
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// RetryAfter parses the header Retry-After: seconds, or a date. The result is 0 or less when it asks for no wait.
+// RetryAfter parses the header Retry-After: seconds, or a date. The result is 0 or less when it requests no wait.
 func RetryAfter(value string, now time.Time) time.Duration {
 	if n, err := strconv.Atoi(value); err == nil {
 		return time.Duration(min(max(n, 0), 1<<20)) * time.Second

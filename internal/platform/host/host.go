@@ -92,8 +92,8 @@ func Catch(f func()) (p *Panic) {
 	return nil
 }
 
-// OutOfTime reports whether a context of WithTimeout has ended by its own limit, and not because the outer one, of
-// which it was made, has ended. The limited one is asked first: the outer one may end at any moment, and ends both.
+// OutOfTime reports whether a context of WithTimeout has ended by its own limit, and not because its parent ended. The
+// limited one is checked first, since the parent may end at any moment, and ends both.
 func OutOfTime(limited, outer context.Context) bool {
 	return limited.Err() != nil && outer.Err() == nil
 }

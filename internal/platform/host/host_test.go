@@ -60,7 +60,7 @@ func TestCaughtPanicKeepsItsValueAndStack(t *testing.T) {
 	assert.NotPanics(t, none.Again)
 }
 
-// asked is a context whose outer one ends while it is asked.
+// asked is a context whose parent ends while it is checked.
 type asked struct {
 	context.Context
 

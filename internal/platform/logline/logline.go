@@ -1,7 +1,7 @@
-// Package logline makes the logger: JSON lines of bounded length. An error's text may contain what a client sent or a
-// server returned, and must not fill the disk.
+// Package logline makes the logger: JSON lines of bounded length. An error's text may contain data of a client or a
+// server, and must not fill the disk.
 //
-// It must not know what is logged. It imports only the standard library.
+// It must not know the logged values. It imports only the standard library.
 package logline
 
 import (

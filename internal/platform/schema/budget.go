@@ -216,7 +216,7 @@ func (m *meter) watch(root *jsonschema.Schema) error {
 	return nil
 }
 
-// inPlace is the length of the longest chain of parts that apply to the same value, beginning with s; for a cycle,
+// inPlace is the length of the longest chain of parts that apply to the same value, beginning with s. For a cycle it is
 // more than maxInPlace.
 func inPlace(parts map[*jsonschema.Schema]*part, levels map[*jsonschema.Schema]int, s *jsonschema.Schema) int {
 	if n, known := levels[s]; known {

@@ -79,7 +79,7 @@ func TestAPortableSchemaIsOneOfAnObjectWithMembers(t *testing.T) {
 		`{"type":"object","properties":{"x":{"$ref":"#/oneOf/0"}},"oneOf":[{"properties":{"y":{}}}]}`: `{"type":` +
 			`"object",` +
 			`"properties":{"x":{},"y":{}}}`,
-		// what the draft 2020-12 refuses, or what describes parts that are gone
+		// keywords that the draft 2020-12 refuses, or that describe parts that are gone
 		`{"$id":"#x","$anchor":"1","$recursiveAnchor":true,"$comment":7,"$schema":"https://json-schema.org/v1",` +
 			`"dependencies":{"a":"b"},"dependentRequired":7,"properties":{"a":{"type":"number","multipleOf":0},"b":{` +
 			`"enum":["x","y","x"]},"c":{"unevaluatedProperties":false,"$ref":"other.json"}}}`: `{"type":"object",` +
@@ -287,7 +287,7 @@ func simpleMember(t *testing.T, f, more string) (simple string, all json.RawMess
 	return string(of.Properties.F), all
 }
 
-// A model cannot write an object where it is asked for a text.
+// A model cannot write an object if it must write a text.
 func TestASimpleSchemaKeepsObjectsAndTheirMembers(t *testing.T) {
 	const ab = `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}}}`
 	for is, want := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/platform/schema"
 )
 
-// oddly makes values that stand in schemas of others, rightly or wrongly.
+// oddly makes values that occur in schemas of others, rightly or wrongly.
 type oddly struct{ *rand.Rand }
 
 func pick[T any](o oddly, list ...T) T { return list[o.IntN(len(list))] }

@@ -153,8 +153,8 @@ func TestCheckEndsWithItsContext(t *testing.T) {
 	require.NotErrorIs(t, s.Check(t.Context(), json.RawMessage(`1`)), context.Canceled, "the next one has its own")
 }
 
-// FuzzCheck validates values: no check makes more visits than its budget, and within the budget the result is that of
-// the library without hooks.
+// FuzzCheck validates values. No check makes more visits than its budget. Within the budget the result is that of the
+// library without hooks.
 func FuzzCheck(f *testing.F) {
 	for _, c := range [][2]string{
 		{doubled(4, `{"anyOf":[X,X]}`, `{"type":"string"}`), `1`},

@@ -9,10 +9,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Simple is a portable schema for providers that refuse much of JSON schema: it has types, members, items, lists of
+// Simple is a portable schema for providers that refuse much of JSON schema. It has types, members, items, lists of
 // texts, choices and descriptions. Gemini refuses each other keyword. llama.cpp cannot make a grammar of some patterns
-// and limits. Amazon Nova takes type, properties and required at the top, and no references: note is the
-// description of the whole. The result may accept more, as that of [Portable].
+// and limits. Amazon Nova takes type, properties and required at the top, and no references: note is the description of
+// the whole. The result may accept more, as that of [Portable].
 func Simple(portable json.RawMessage) (simple json.RawMessage, note string) {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(PlainNames(portable)))
 	root := object(document)
@@ -82,8 +82,8 @@ func (m *mender) simple(v any, depth int) map[string]any {
 
 func alternatives(s map[string]any) []any { return slices.Concat(list(s["anyOf"]), list(s["oneOf"])) }
 
-// choices are the parts of which one is to be sent in place of a part; none where the part has one type. Those that are
-// about the members of an object are merged into it.
+// choices are alternatives that are sent in place of a part; none if the part has one type. Alternatives for the
+// members of an object are merged into it.
 func (m *mender) choices(s map[string]any) (choices []any) {
 	of := func(one string) any {
 		part := maps.Clone(s)

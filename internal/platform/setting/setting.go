@@ -120,7 +120,7 @@ type Cloud struct {
 // Kind is the source of a variable's value.
 type Kind string
 
-// The kinds: an operator, plainly; an operator, where nobody else reads it; the infrastructure.
+// The kinds: set openly by an operator; set by an operator and kept secret; set by the infrastructure.
 const (
 	Plain    Kind = ""
 	Secret   Kind = "secret"

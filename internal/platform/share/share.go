@@ -25,7 +25,7 @@ func With(ctx context.Context, of Holder) context.Context {
 	return context.WithValue(ctx, holderKey{}, of)
 }
 
-// Of is the holder that [With] has set; nobody in particular by default.
+// Of is the holder that [With] has set, or the empty one.
 func Of(ctx context.Context) Holder {
 	of, _ := ctx.Value(holderKey{}).(Holder)
 	return of
@@ -93,7 +93,7 @@ func New(limits Limits) *Pool {
 	return &Pool{limits: limits, organizations: map[string]*held{}, users: map[Holder]int64{}}
 }
 
-// Part is what a holder has taken: nothing at first. Its methods are safe for concurrent use.
+// Part is the units that a holder has taken: none at first. Its methods are safe for concurrent use.
 type Part struct {
 	pool           *Pool
 	holder         Holder

@@ -91,7 +91,7 @@ func TestTheLimitOfAKey(t *testing.T) {
 	assert.True(t, could(p, k, 4))
 }
 
-// A reserve of one unit is for somebody, too.
+// A reserve of one unit can be taken, too.
 func TestAReserveOfOneUnit(t *testing.T) {
 	p := share.New(share.Limits{All: 5, Reserve: 1})
 	for range 4 {

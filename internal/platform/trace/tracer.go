@@ -111,7 +111,7 @@ func (d *Door) SpanContext() oteltrace.SpanContext {
 func (d *Door) TracerProvider() oteltrace.TracerProvider { return d.tracer }
 
 // Record makes the request's span, which began when the request did. The caller sets its attributes and ends it. After
-// that the request moves no more, and another Record makes none.
+// that the request cannot move to another trace, and another Record makes none.
 func (d *Door) Record(name string) oteltrace.Span {
 	if d == nil {
 		return none

@@ -34,7 +34,7 @@ func New(ctx context.Context, elapsed func() time.Duration) (context.Context, *C
 	return context.WithValue(ctx, clockKey{}, c), c
 }
 
-// Limit has waits ask for how much longer they may go on, as [Left] has it. It must be called before the first wait.
+// Limit sets the function that [Left] calls for the rest of a wait. It must be called before the first wait.
 func (c *Clock) Limit(left func(lasted time.Duration) time.Duration) { c.left = left }
 
 // Left returns for how much longer a wait may go on that has lasted so long. After that time the caller must call Left

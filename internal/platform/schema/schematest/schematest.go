@@ -211,7 +211,7 @@ func isOf(types any, one string) bool {
 	return types == one || slices.Contains(list, any(one))
 }
 
-// within are the parts of a part, by where they stand.
+// within are the parts of a part, by their positions.
 func within(s map[string]any) map[string]any {
 	parts := map[string]any{}
 	for _, name := range []string{"items", "not", "if", "then", "else", "contains", "propertyNames",

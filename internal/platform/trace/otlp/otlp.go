@@ -128,7 +128,7 @@ func (e *Exporter) Dropped() int64 {
 	return e.dropped
 }
 
-// Lost is how many were lost since it was asked last.
+// Lost is how many spans were lost since the last call.
 func (e *Exporter) Lost() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -216,8 +216,8 @@ func (e *Exporter) note(spans []sdktrace.ReadOnlySpan, refused int64, again time
 	e.failing = true
 }
 
-// post sends a batch. refused counts spans that the receiver would not have. Of an error, again is the wait that the
-// receiver asks for, 0 for none, or less than 0 where the batch would be refused again.
+// post sends a batch. refused counts the spans that the receiver rejected. If err is not nil, again is the wait that
+// the receiver requests, 0 for none. It is less than 0 if the batch would be refused again.
 func (e *Exporter) post(
 	ctx context.Context, spans []sdktrace.ReadOnlySpan,
 ) (refused int64, again time.Duration, err error) {

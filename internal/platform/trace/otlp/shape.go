@@ -9,8 +9,8 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 )
 
-// The shapes of ExportTraceServiceRequest (opentelemetry-proto 1.x) in OTLP's JSON: names in lowerCamelCase, ids in
-// hexadecimal digits, numbers of 64 bits as texts, enums as numbers.
+// The shapes of ExportTraceServiceRequest (opentelemetry-proto 1.x) in OTLP's JSON. Names are in lowerCamelCase, ids in
+// hexadecimal digits, numbers of 64 bits are texts, enums numbers.
 type (
 	object = map[string]any
 	span   struct {
