@@ -37,8 +37,8 @@ type Store interface {
 	DeleteAll(ctx context.Context, below string) error
 }
 
-// Direct is implemented, too, by stores to which clients can upload, and from which they can download, without this
-// service in between. Besides the errors named below, each method may return an error of the underlying store.
+// Direct is a [Store] that clients can use directly, for uploads and downloads, without this service in between.
+// Besides the errors named below, each method may return an error of the underlying store.
 type Direct interface {
 	// PresignPut makes a PUT request that stores a value of exactly this size and content type, once, within life.
 	// Its headers must be sent unchanged.
@@ -54,7 +54,7 @@ type Direct interface {
 // openLife is how long the address of [Open] is valid: the client follows it immediately.
 const openLife = 5 * time.Minute
 
-// Content is a value as a client gets it: the address at which it reads the bytes itself, or the bytes.
+// Content is a value as a client gets it: an address from which the client reads the bytes, or the bytes.
 type Content struct {
 	URL   string
 	Bytes io.ReadCloser // nil when there is an address; else to be closed by the caller

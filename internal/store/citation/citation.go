@@ -136,8 +136,8 @@ func (p passage) line() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// Shorter is a line of [Passages] in about so many bytes, with the beginning of its text. Headings and context are
-// left out where they take more than half. A line of anything else is "".
+// Shorter is a line of [Passages] in about so many bytes, with the beginning of its text. Headings and context are left
+// out if they take more than half. Any other line becomes "".
 func Shorter(line string, most int) string {
 	var p passage
 	if json.Unmarshal([]byte(line), &p) != nil || p.N == 0 {

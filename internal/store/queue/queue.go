@@ -17,7 +17,7 @@ import (
 type Message struct {
 	Nudge events.Nudge
 	Group string // the organization
-	// User is the user in the organization; empty where there is none. An adapter need not deliver it.
+	// User is the user in the organization; empty if there is none. An adapter need not deliver it.
 	User string
 	// Base is the knowledge base of a document; empty for other kinds. An adapter need not deliver it.
 	Base string
@@ -44,7 +44,7 @@ type Batcher interface {
 }
 
 // SendAll sends messages by a [Batcher]'s calls if the queue is one, otherwise one after the other. The result has one
-// place for each message, nil if it was accepted.
+// error for each message, nil if it was accepted.
 func SendAll(ctx context.Context, q Queue, ms []Message) []error {
 	if b, can := q.(Batcher); can {
 		return b.SendAll(ctx, ms)

@@ -48,7 +48,7 @@ type Limiter struct {
 // account is the state of a key in this process.
 type account struct {
 	paid    time.Duration // the theoretical arrival time of the next request, by the process's monotonic clock
-	met     bool          // the others were asked about the key
+	met     bool          // the others' row of the key was read
 	untold  int           // requests that were let through and that the others do not know of
 	since   time.Duration // when the first of them came
 	telling int           // requests whose report is under way

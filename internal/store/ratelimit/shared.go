@@ -23,7 +23,7 @@ type Shared struct {
 
 const (
 	tellTime = time.Second           // that a request may wait for the table
-	tellings = 4                     // tries, where others change the same row
+	tellings = 4                     // attempts, if others change the same row
 	apart    = 10 * time.Millisecond // at most, between two of them
 	linger   = 15 * time.Minute      // that a row stays after its time: lots that took long look back to it
 )
@@ -95,8 +95,9 @@ func (s *Shared) pay(ctx context.Context, key string, p pace, l lot) (answer pai
 	return answer, nil
 }
 
-// Enter takes one of a key's places, most of which there are, until then at the latest. Place is its number, which
-// [Shared.Leave] takes; taken is false where all are, or others were faster each time. Errors are those of the table.
+// Enter takes one of a key's slots until a time at the latest; most is how many there are. place is the slot's number,
+// for [Shared.Leave]. taken is false if all are taken, or if others were faster at every attempt. Errors are those of
+// the table.
 func (s *Shared) Enter(ctx context.Context, key string, most int, until time.Time) (place int, taken bool, err error) {
 	ctx, cancel := s.Host.WithTimeout(context.WithoutCancel(ctx), tellTime)
 	defer cancel()
@@ -128,7 +129,7 @@ func (s *Shared) Enter(ctx context.Context, key string, most int, until time.Tim
 	return 0, false, nil
 }
 
-// Leave gives a place back. Where that fails it is free at its end.
+// Leave frees a slot. If that fails, the slot is free at its end.
 func (s *Shared) Leave(ctx context.Context, key string, place int) error {
 	ctx, cancel := s.Host.WithTimeout(context.WithoutCancel(ctx), tellTime)
 	defer cancel()

@@ -51,9 +51,9 @@ func (a *Answer) Kept() string { return a.kept.String() }
 // String is the text if no step follows.
 func (a *Answer) String() string { return a.kept.String() + a.last }
 
-// TextOf is the text of a run with these steps and this status. Where the run has ended, the text of its last reply
-// belongs to it; else another reply may replace it. So it is with a call that was cut short, but in a completed run:
-// that has an answer.
+// TextOf is the text of a run with these steps and this status. If the run has ended, the text of its last reply
+// belongs to it; else another reply may replace it. The same holds for a call that was cut short, except in a completed
+// run, which has an answer.
 func TextOf(steps []Step, status lifecycle.Status) string {
 	var answer Answer
 	for _, step := range steps {

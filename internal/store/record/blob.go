@@ -13,7 +13,7 @@ import (
 )
 
 // A resource may keep large values in the blob store, below a prefix of its own, and names their keys. A job deletes a
-// value that no commit came to name, or that one stopped naming.
+// value that no commit has named, or that the resource no longer names.
 
 // blobPlace is the prefix of all blobs of a resource.
 func blobPlace(kind, id string) string { return kind + "s/" + id + "/" }
@@ -21,7 +21,7 @@ func blobPlace(kind, id string) string { return kind + "s/" + id + "/" }
 // blobLife is how long a blob may wait for the commit that names it: longer than any request lasts.
 const blobLife = 15 * time.Minute
 
-// Stored is a blob of a resource that no commit names yet, or a place for several. A job deletes it, unless a unit of
+// Stored is a blob of a resource that no commit names yet, or a prefix for several. A job deletes it, unless a unit of
 // work names it first.
 type Stored struct {
 	Key  string // of a place: a prefix that ends with a slash
@@ -53,7 +53,7 @@ func (s *Store) StoreBlob(ctx context.Context, v Resourceful, what string, r io.
 	return b, err
 }
 
-// NewPlace is a place for several blobs of a resource: its key is a prefix. It is deleted as a whole.
+// NewPlace is a prefix for several blobs of a resource. It is deleted as a whole.
 func (s *Store) NewPlace(ctx context.Context, v Resourceful, what string) (Stored, error) {
 	return s.announce(ctx, v, s.newBlobKey(v, what)+"/")
 }
@@ -63,7 +63,7 @@ func (s *Store) PutPiece(ctx context.Context, owner, prefix string, n int, b []b
 	return s.putBlob(ctx, owner, pieceKey(prefix, n), b)
 }
 
-// Piece reads a blob of a place. It returns [ErrConflict] when it does not exist.
+// Piece reads a blob below a prefix. It returns [ErrConflict] when it does not exist.
 func (s *Store) Piece(ctx context.Context, place string, n int) ([]byte, error) {
 	return s.Blob(ctx, pieceKey(place, n))
 }
@@ -74,8 +74,8 @@ func pieceKey(place string, n int) string { return place + padded(6, int64(n)) }
 // refused with [ErrConflict].
 func (tx *Tx) NameBlob(b Stored) { tx.DeleteJob(b.job) }
 
-// Discard deletes a blob that no unit of work has named, and its job. Where it fails, the job deletes the blob later.
-// The errors are those of [Store.EraseBlob] and [Tx.Commit].
+// Discard deletes a blob that no unit of work has named, and its job. If it fails, the job deletes the blob later. The
+// errors are those of [Store.EraseBlob] and [Tx.Commit].
 func (s *Store) Discard(ctx context.Context, b Stored) error {
 	if err := s.EraseBlob(ctx, b.job.Value.Organization, b.Key); err != nil {
 		return err
@@ -122,8 +122,8 @@ func (tx *Tx) DropBlobs(v Resourceful, job JobKind) {
 	}))
 }
 
-// Blob reads a blob of a resource. It returns [ErrConflict] when the blob does not exist, because the resource then
-// names another one by now.
+// Blob reads a blob of a resource. It returns [ErrConflict] when the blob does not exist: the resource then names
+// another one by now.
 func (s *Store) Blob(ctx context.Context, key string) ([]byte, error) {
 	b, err := s.getBlob(ctx, key)
 	if errors.Is(err, blob.ErrMissing) {
@@ -132,7 +132,7 @@ func (s *Store) Blob(ctx context.Context, key string) ([]byte, error) {
 	return b, err
 }
 
-// EraseBlob deletes a blob of an owner, or a place with its blobs, that nothing names. The errors are those of the blob
+// EraseBlob deletes a blob of an owner that nothing names, or a prefix with its blobs. The errors are those of the blob
 // store.
 func (s *Store) EraseBlob(ctx context.Context, owner, key string) error {
 	if strings.HasSuffix(key, "/") {

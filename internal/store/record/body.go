@@ -9,13 +9,13 @@ import (
 )
 
 // Large documents of a message, a run or its deliveries are in the blob store before the commit that names them. A job
-// deletes those that no commit came to name.
+// deletes those that no commit has named.
 
 // bodyLife is the time from storing the body of a message to the job that checks it. The job checks whether a run or
 // parked message has the body.
 const bodyLife = 10 * time.Second
 
-// announceBody stores the job that deletes the body of a run unless that is committed, before the body is stored.
+// announceBody stores a job before the body of a run is stored. The job deletes the body unless the run is committed.
 func (s *Store) announceBody(ctx context.Context, organization, run string) (JobEntity, error) {
 	e, err := s.bodyJob(ctx, organization, run, s.host.Now().Add(bodyLife))
 	if err == nil && e.Value.Cursor != "" {

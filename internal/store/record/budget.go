@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Budget is how much may be used in a period, a day or month in UTC.
+// Budget is a limit of use in a period, a day or month in UTC.
 type Budget struct {
 	Period    string `json:"period" enum:"day,month"`
 	MaxTokens *int64 `json:"max_tokens" minimum:"1" nullable:"true" doc:"of runs that were accepted in the period, in and out, and, for organizations and users, of embeddings in it; null: any number"`
@@ -149,7 +149,7 @@ func (s *Store) SpentOf(ctx context.Context, names ...string) ([]Spent, error) {
 	return sums, nil
 }
 
-// unread is how many tokens a run may use before it reads a budget again of which much is left.
+// unread is how many tokens a run may use before it reads a budget again that has much left.
 const unread = 50_000
 
 // Overspent returns a function that finds which of a run's budgets is used up, as text for a human; empty for none. Its
@@ -192,8 +192,8 @@ func (tx *Tx) CountRun(organization, name string, before Spent) {
 	tx.putTally(e.asRead(), e, organization, tallyKey(name, runsSort))
 }
 
-// CountTokens counts a run's tokens in its budgets, those that are not counted yet, and notes that in the run. It
-// belongs into the commit that writes the run's head, on condition of its version: so each token is counted once.
+// CountTokens counts a run's uncounted tokens in its budgets, and notes that in the run. It belongs into the commit
+// that writes the run's head, on condition of its version: so each token is counted once.
 func (tx *Tx) CountTokens(ctx context.Context, r *lifecycle.Run) {
 	c := &r.Counting
 	before, open := c.Open, r.Usage.Tokens()-c.Settled

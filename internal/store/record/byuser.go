@@ -66,8 +66,8 @@ func (tx *Tx) ListRun(e RunEntity) {
 	tx.PutRun(e)
 }
 
-// ListHolds writes that the files of a run of an earlier version are held in a chat of its owner. The errors are those
-// of a read and of [Tx.Commit].
+// ListHolds writes the rows of a run of an earlier version for its files: they are held in a chat of its owner. The
+// errors are those of a read and of [Tx.Commit].
 func (s *Store) ListHolds(ctx context.Context, e RunEntity) error {
 	r := e.Value.Run
 	for item, err := range s.items(ctx, table.Range{Part: runPart(r.ID()), Prefix: holdPrefix, Limit: 100}) {
@@ -125,7 +125,7 @@ func guestSlots(r lifecycle.Run) string { return guestsOf(r.Organization, r.Owne
 
 func guestsOf(organization, owner string) string { return "guests-of/" + organization + "/" + owner }
 
-// guestSlot is the name of a run in that partition; empty where it has none.
+// guestSlot is the name of a run in that partition; empty if it has none.
 func guestSlot(r lifecycle.Run) string {
 	if owner := r.Owner(); owner == "" || owner == r.User || !r.Status.Active() || r.Deleted {
 		return ""
@@ -137,7 +137,7 @@ func guestSlot(r lifecycle.Run) string {
 // Paused runs are active. The heads of the runs name the owner.
 func (s *Store) ActiveRunsOfUser(ctx context.Context, scope Scope, user string) ([]string, error) {
 	slots := UserSlots(scope.organization, user)
-	// A run that begins to wait or goes on meanwhile changes its slot. So the slots of those that wait are read twice.
+	// A run that begins to wait or goes on meanwhile changes its slot. So the slots of waiting runs are read twice.
 	parts := append([]string{slots, guestsOf(scope.organization, user)}, slotParts(slots)...)
 	ids, err := s.runsIn(ctx, parts, true)
 	slices.Sort(ids)

@@ -48,7 +48,7 @@ type envelope[T any] struct {
 	Unknown jsontext.Value `json:",embed"` // members that this version does not know
 }
 
-// itemized is implemented by values of which a part is not in the body of their item.
+// itemized is implemented by values with a part outside of the body of their item.
 type itemized interface{ take(from *table.Item) }
 
 func decode[T any](item *table.Item) (Entity[T], error) {
@@ -82,8 +82,8 @@ func (e Entity[T]) asRead() table.Condition {
 	return table.VersionIs(e.version)
 }
 
-// write is the write of an entity; item has everything but body and schema. The error is [ErrUnstorable], or that the
-// stored item has a newer schema.
+// write is the write of an entity; item has everything but body and schema. The error is [ErrUnstorable], or another
+// one if the stored item has a newer schema.
 func write[T any](cond table.Condition, e Entity[T], item table.Item) (table.Op, error) {
 	if e.schema > schema {
 		return table.Op{},

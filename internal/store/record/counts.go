@@ -28,8 +28,8 @@ func countKey(name string, shard int) table.Key {
 	return table.Key{Part: "count/" + name, Sort: fmt.Sprint(shard)}
 }
 
-// Count adds to counts of a name. id is that of the thing that is counted. The commit is refused with [ErrConflict]
-// when the same counts have changed since.
+// Count adds to counts of a name. id is the id of the counted thing. The commit is refused with [ErrConflict] when the
+// same counts have changed since.
 func (tx *Tx) Count(ctx context.Context, owner, name, id string, add map[string]int64) {
 	if tx.err != nil {
 		return

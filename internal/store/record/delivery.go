@@ -45,7 +45,7 @@ type Delivery struct {
 // Address is where the delivery goes, or went.
 func (h Delivery) Address() string { return cmp.Or(h.CallbackURL, h.PushedTo) }
 
-// EndedBefore reports whether the last attempt of the delivery was before a time, and none is to follow.
+// EndedBefore reports whether the last attempt of the delivery was before a time, and no attempt will follow.
 func (h Delivery) EndedBefore(at time.Time) bool {
 	return h.State != DeliveryPending && !h.Redeliver && len(h.Attempts) > 0 &&
 		h.Attempts[len(h.Attempts)-1].At.Before(at)
@@ -90,7 +90,7 @@ func shifted(id string, by uint64) string {
 	return id[:12] + fmt.Sprintf("%012x", (tail+by)&0xffffffffffff)
 }
 
-// NudgeID is the id of a wake-up message about the delivery: <run id>/<sequence>.
+// NudgeID is the id of a wakeup for the delivery: <run id>/<sequence>.
 func (h Delivery) NudgeID() string { return h.RunID + "/" + strconv.Itoa(h.Sequence) }
 
 // Claimed reports whether a sender has claimed the delivery. Where only one process runs, processID is its id, and

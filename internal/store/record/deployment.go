@@ -15,8 +15,8 @@ type deployment struct {
 
 func deploymentKey() table.Key { return table.Key{Part: "deployment", Sort: "began"} }
 
-// oldSecretKey is where versions before stored run tokens keep the secret that signs them, and when the deployment
-// began. The item is deleted: such a version, when it runs again, makes a new one.
+// oldSecretKey is the key of an item of versions before stored run tokens. It has the secret that signs them, and when
+// the deployment began. The item is deleted: such a version, when it runs again, makes a new one.
 func oldSecretKey() table.Key { return table.Key{Part: "deployment", Sort: "secret"} }
 
 // EnsureDeployment stores, the first time, when the deployment began. It also deletes the secret that once signed run

@@ -11,7 +11,7 @@ import (
 )
 
 // WithDisk returns the store that takes the room for growing rows from a disk. refused is called with the cause of each
-// refusal for want of room, of blobs and of commits.
+// refusal for lack of room, of blobs and of commits.
 func (s *Store) WithDisk(rows *share.Disk, refused func(cause error)) *Store {
 	divided := *s
 	divided.disk, divided.refused = rows, refused

@@ -182,7 +182,7 @@ type Said struct {
 	Call  string     `json:"call,omitempty"`  // of a tool: the id of the call whose output the text is
 }
 
-// SaidCall is a call of a function in a conversation that a client brings.
+// SaidCall is a call of a function in a conversation that a client sends.
 type SaidCall struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
@@ -213,10 +213,10 @@ type Interrupt struct {
 	events.Interrupt
 
 	Call string `json:"call"`
-	// Source and Fingerprint are those of the call, for an approval: the tool that is to be called.
+	// Source and Fingerprint are those of the call, for an approval: the tool that will be called.
 	Source      string `json:"source,omitempty"`
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// Unsure marks a call that was begun before a crash and must not be repeated without asking.
+	// Unsure marks a call that was begun before a crash and must not be repeated without a human's decision.
 	Unsure bool `json:"unsure,omitempty"`
 	// Question identifies the question of a server in the call, which is made again with the answer.
 	Question string `json:"question,omitempty"`
@@ -280,7 +280,7 @@ type Step struct {
 	Tries        int    `json:"tries,omitempty"`
 	RequestID    string `json:"request_id,omitempty"` // the provider's id of the call
 	LeftOut      int    `json:"left_out,omitempty"`   // messages of the conversation that did not fit
-	// AnsweredOnly is set where earlier turns without an answer were left out.
+	// AnsweredOnly is set if earlier turns without an answer were left out.
 	AnsweredOnly bool `json:"answered_only,omitempty"`
 	// Withdrawn is set if the text is an answer that the model must replace by a better one.
 	Withdrawn bool `json:"withdrawn,omitempty"`

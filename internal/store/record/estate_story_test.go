@@ -22,7 +22,7 @@ type estateOperation struct {
 	ready  func(e *estate) func(ctx context.Context) error
 	writes []string // in words: see estate.written
 	steps  bool     // it makes several commits, of which earlier ones stay when a later one fails
-	unread []string // what it reads without decoding it
+	unread []string // the items that it reads without decoding them
 }
 
 // operations are all operations that read the store, or write values that they have read.

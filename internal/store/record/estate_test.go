@@ -59,7 +59,7 @@ type estateHost struct {
 	now   time.Time
 	ids   host.Sequence
 	n     uint64
-	waits []time.Duration // the timeouts that were asked for
+	waits []time.Duration // the requested timeouts
 }
 
 func (h *estateHost) Now() time.Time { return h.now }

@@ -277,7 +277,7 @@ func (tx *Tx) Hold(ctx context.Context, organization string, of lifecycle.Whose,
 		if e.Value.Holds == 0 && e.Value.Due.IsZero() {
 			e.Value.Holds++ // stored before holds were counted: others may need it, so it stays
 		}
-		// else it was held before files named agents, so these are unknown
+		// else the file was held before files named agents, so these are unknown
 		if e.Value.Holds == 0 || len(e.Value.Agents) > 0 {
 			e.Value = e.Value.with(of.Agent)
 		}
@@ -334,7 +334,7 @@ func (tx *Tx) releases(ctx context.Context, run string) {
 	}
 }
 
-// tombstone is the file as one that cannot be read any more and is deleted from now on.
+// tombstone is the file in the state in which it cannot be read any more and is being deleted.
 func (f File) tombstone(now time.Time) File {
 	f.Removed, f.Due = true, now
 	return f
@@ -417,7 +417,7 @@ func (s *Store) removeFile(ctx context.Context, id string, wanted func(File, *Tx
 	return err
 }
 
-// FileNudge is the id of a wake-up message to the job queue that is about a file.
+// FileNudge is the id of a wakeup on the job queue for a file.
 func FileNudge(id string) string { return "file/" + id }
 
 // FileOfNudge returns the file's id of such a message; is is false for messages about jobs.

@@ -51,8 +51,8 @@ func (s *Store) FilesOf(ctx context.Context, organization, user string) (use Fil
 	return use, err
 }
 
-// UserFiles lists a user's files, newest first, without those that were last written by an earlier version. after is
-// Page.Next of the page before.
+// UserFiles lists a user's files, newest first, without those that an earlier version wrote last. after is Page.Next of
+// the page before.
 func (s *Store) UserFiles(
 	ctx context.Context, scope Scope, user, after string, limit int,
 ) (Page[Entity[File]], error) {
@@ -82,7 +82,7 @@ func (tx *Tx) newFile(ctx context.Context, f File) {
 func filesOfOrganization(organization string) string { return "files/" + organization }
 func filesOfUser(organization, user string) string   { return "files/" + organization + "/" + user }
 
-// fileCounts are the items of a name, by their places. Those that do not exist are fresh.
+// fileCounts are the items of a name, by their shards. Missing items are fresh.
 func (s *Store) fileCounts(ctx context.Context, name string) (shards [countShards]Entity[FileUse], err error) {
 	items, err := s.query(ctx, table.Range{Part: countKey(name, 0).Part, Limit: countShards})
 	for _, item := range items {
@@ -107,7 +107,7 @@ func (tx *Tx) countFile(ctx context.Context, f File, add FileUse) {
 // near is the distance from a limit that is near: concurrent commits add less than that.
 var near = FileUse{Count: 64, Bytes: 4 << 30}
 
-// zeroLife is how long counts of nothing are kept: longer than a commit may take that has read them.
+// zeroLife is how long counts of zero are kept: longer than a commit takes that has read them.
 const zeroLife = 24 * time.Hour
 
 func (tx *Tx) countFileOf(ctx context.Context, f File, name string, add FileUse, scope string, limit FileUse) {

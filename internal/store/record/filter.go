@@ -8,7 +8,7 @@ import (
 // Listing reads the rows of a listing behind a place, at most limit.
 type Listing[T any] func(ctx context.Context, after string, limit int) (Page[T], error)
 
-// ErrPageFull is returned for a row that has no room on the page of [Filter] any more.
+// ErrPageFull is returned for a row that does not fit on the page of [Filter] any more.
 var ErrPageFull = errors.New("record: the page is full")
 
 // Filter reads a listing behind a place until it has shown limit rows. It reads no more than about most rows, so the

@@ -7,7 +7,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Job is work that goes on after the request that stored it: it is due until it is done.
+// Job is work that goes on after the request that stored it: it stays due until it is done.
 type Job struct {
 	ID           string    `json:"job_id"`
 	Organization string    `json:"organization_id"`
@@ -44,7 +44,8 @@ const (
 	RestoreBase      JobKind = "restore_knowledge_base" // one of them
 )
 
-// ForgetAfter is how long a chat that is to be forgotten stays after its run has ended: its client reads the answer.
+// ForgetAfter is how long a chat that will be forgotten stays after its run has ended, so that its client can read the
+// answer.
 const ForgetAfter = time.Minute
 
 // JobDone replaces a wait: the job has ended.

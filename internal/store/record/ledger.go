@@ -59,7 +59,7 @@ type Entry struct {
 	Place string `json:"-"` // in the ledger: its sort key
 }
 
-// ModelTokens are the tokens of one model. Both names are empty where it is not known.
+// ModelTokens are the tokens of one model. Both names are empty if the model is not known.
 type ModelTokens struct {
 	Provider     string `json:"provider"`
 	Model        string `json:"model"`
@@ -67,7 +67,7 @@ type ModelTokens struct {
 	OutputTokens int64  `json:"output_tokens"`
 }
 
-// Models are the tokens of the entry by model: those of Model, then of embeddings. A model that used none has no place.
+// Models are the tokens of the entry by model: those of Model, then of embeddings. A model without tokens is left out.
 func (e Entry) Models() []ModelTokens {
 	list := []ModelTokens{}
 	add := func(name string, in, out int64) {
@@ -114,7 +114,7 @@ func ledgerTime(at time.Time) string { return host.FormatID(at, 0)[:ledgerDigits
 
 const ledgerDigits = 12
 
-// timeOfLedger is the time of a sort key, to the millisecond; zero where it is none.
+// timeOfLedger is the time of a sort key, to the millisecond; zero if it is not a sort key of the ledger.
 func timeOfLedger(sort string) time.Time {
 	if len(sort) < ledgerDigits {
 		return time.Time{}
@@ -152,7 +152,7 @@ func (tx *Tx) PutEmbedded(organization string, e Entry) {
 	put(tx, Fresh(e), table.Item{Key: ledgerKey(organization, e.FinishedAt, e.ID), Owner: organization})
 }
 
-// LedgerDays is how many days of the ledger may be looked at for one answer. Each is a query of each of its shards.
+// LedgerDays is how many days of the ledger one answer may read. Each is a query of each of its shards.
 const LedgerDays = 31
 
 // Ledger lists an organization's entries of [from, to), the newest first, day by day. (An index would cost each run a
@@ -231,7 +231,7 @@ func (s *Store) FirstDay(ctx context.Context, scope Scope) (time.Time, error) {
 // ledgerPage is how many items of a shard are in memory while the ledger is read through.
 const ledgerPage = 1000
 
-// Through goes through the entries of [from, to), the oldest first. The error is that of a read; it is the last.
+// Through visits the entries of [from, to), the oldest first. The error is that of a read; it is the last.
 func (s *Store) Through(ctx context.Context, scope Scope, from, to time.Time) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for day := from.UTC().Truncate(24 * time.Hour); day.Before(to); day = day.Add(24 * time.Hour) {
@@ -255,7 +255,7 @@ func (s *Store) Through(ctx context.Context, scope Scope, from, to time.Time) it
 	}
 }
 
-// ledgerDay goes through the items that a range selects in each shard of a day, in the order of their sort keys.
+// ledgerDay visits the items that a range selects in each shard of a day, in the order of their sort keys.
 func (s *Store) ledgerDay(
 	ctx context.Context, scope Scope, day time.Time, r table.Range,
 ) iter.Seq2[*table.Item, error] {

@@ -14,7 +14,7 @@ func (tx *Tx) PutPause(ctx context.Context, r Run, pause int, list []Interrupt) 
 	tx.putDocument(ctx, r.Organization, pauseKey(r.ID(), pause), list)
 }
 
-// PutDecisions writes how a pause was decided. The item must not exist, so a pause is decided once.
+// PutDecisions writes the decision of a pause. The item must not exist, so a pause is decided once.
 func (tx *Tx) PutDecisions(ctx context.Context, r Run, pause int, d Decisions) {
 	tx.putDocument(ctx, r.Organization, decisionKey(r.ID(), pause), d)
 }
@@ -36,7 +36,7 @@ func (s *Store) InterruptsOf(ctx context.Context, runs []RunEntity) ([][]Interru
 	return lists, err
 }
 
-// Pause is a pause of a run with how it was decided, nil as long as it was not.
+// Pause is a pause of a run with its decision, nil as long as there is none.
 type Pause struct {
 	Number     int
 	Interrupts []Interrupt
@@ -103,7 +103,7 @@ func (s *Store) Pauses(ctx context.Context, id string) (lists [][]Interrupt, dec
 	return lists, decided, nil
 }
 
-// Decided is the pauses of a run as lists of interrupts, and the decisions by interrupt id.
+// Decided returns the pauses of a run as lists of interrupts, and the decisions by interrupt id.
 func Decided(all []Pause) (lists [][]Interrupt, decided map[string]Decision) {
 	decided = map[string]Decision{}
 	for _, p := range all {
@@ -137,7 +137,7 @@ func ReplyOf(list []Interrupt) int {
 	return reply
 }
 
-// LastDecision reads how a pause was decided; found is false when it was not.
+// LastDecision reads the decision of a pause; found is false when there is none.
 func (s *Store) LastDecision(ctx context.Context, id string, pause int) (d Decisions, found bool, err error) {
 	found, err = s.document(ctx, decisionKey(id, pause), &d)
 	return d, found, err

@@ -14,7 +14,7 @@ type Push struct {
 	URL string `json:"url"`
 	// Secrets are a [PushSecrets] as JSON, sealed for [PushSealedFor]; empty: there are none.
 	Secrets string `json:"secrets,omitzero"`
-	// Token is that of a push which was kept before they were sealed.
+	// Token is the token of a push that was stored before tokens were sealed.
 	Token string `json:"token,omitzero"`
 	Form  string `json:"form"` // the name of the form
 	API   string `json:"api"`  // the address of the API, as the client knows it

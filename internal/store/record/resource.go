@@ -17,8 +17,8 @@ type Resourceful interface {
 	Placed() (kind, id, owner string)
 }
 
-// Inner is implemented by resources that are listed by another thing than their organization, like the documents of a
-// knowledge base.
+// Inner is implemented by resources that are listed by another thing instead of their organization, like the documents
+// of a knowledge base.
 type Inner interface {
 	// Within returns the id of that thing.
 	Within() string
@@ -54,7 +54,7 @@ func kindOf[T Resourceful]() string {
 	return kind
 }
 
-// DerivedID is the id of something of which every organization has one.
+// DerivedID is the id of a thing that every organization has once.
 func DerivedID(what, organization string) string {
 	sum := sha256.Sum256([]byte(what + "/" + organization))
 	return hex.EncodeToString(sum[:12])

@@ -53,7 +53,8 @@ func quarterPart(organization string, at time.Time) string {
 
 func dayPart(organization, view string) string { return "rollup/" + organization + "/days/" + view }
 
-// Rolled reads how far an organization's ledger has been rolled up: not at all is until the day before it began.
+// Rolled reads how far an organization's ledger has been rolled up. If it has not been rolled up at all, that is the
+// day before it began.
 func (s *Store) Rolled(ctx context.Context, scope Scope) (RolledEntity, error) {
 	e, found, err := find[Rolled](ctx, s, rolledKey(scope.organization))
 	if found || err != nil {
@@ -140,8 +141,8 @@ func (s *Store) EraseRollups(ctx context.Context, scope Scope, views []string, a
 	return day.Format(time.DateOnly), nil
 }
 
-// Quarters reads the pages of the quarters of an hour that begin in [from, to), in order. f is called with the begin
-// and the data of each; its error ends the reading.
+// Quarters reads the pages of the quarters of an hour that begin in [from, to), in order. It calls f with the begin and
+// the data of each; an error of f ends the reading.
 func (s *Store) Quarters(
 	ctx context.Context, scope Scope, from, to time.Time, f func(at time.Time, data []byte) error,
 ) error {

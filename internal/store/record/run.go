@@ -26,10 +26,11 @@ type Run struct {
 	Output  json.RawMessage `json:"output,omitzero"` // the result, when it is small
 	Outside bool            `json:"output_outside,omitzero"`
 	Removed bool            `json:"removed,omitzero"` // only the link in its chat is left
-	// PassedOn lists the messages that were parked when the run ended: the first became the next run, on which the
-	// others wait.
+	// PassedOn lists the messages that were parked when the run ended. The first became the next run; the others wait
+	// for that.
 	PassedOn []string `json:"passed_on,omitzero"`
-	// Dropped lists those that were parked when the run ended together with its chat: they are deleted with the run.
+	// Dropped lists the messages that were parked when the run ended together with its chat. They are deleted with the
+	// run.
 	Dropped []string `json:"dropped,omitzero"`
 }
 
@@ -93,7 +94,7 @@ func (tx *Tx) PutRun(e RunEntity) RunEntity {
 
 func (r *Run) take(from *table.Item) {
 	r.RunID, r.Organization, r.Due = strings.TrimPrefix(from.Part, runPart("")), from.Owner, from.Due
-	// Earlier versions took it that a message that had been parked came when its turn did.
+	// Earlier versions set the time of a parked message to that of its turn.
 	if came := host.TimeOf(r.RunID); !came.IsZero() && r.CreatedAt.Sub(came) > formerWait {
 		r.CreatedAt = came
 	}
@@ -399,8 +400,8 @@ func (s *Store) JournalFrom(ctx context.Context, id string, index int) ([]Step, 
 	return s.journal(ctx, id, index, func(StepKind) bool { return true })
 }
 
-// ModelSteps reads those of a run's stored steps that are calls of the model, in order. Of the others nothing is read
-// that is in the blob store.
+// ModelSteps reads those of a run's stored steps that are calls of the model, in order. It reads no blobs of the other
+// steps.
 func (s *Store) ModelSteps(ctx context.Context, id string) ([]Step, error) {
 	return s.journal(ctx, id, 0, StepKind.ofModel)
 }
@@ -507,8 +508,8 @@ func (s *Store) eraseBeside(ctx context.Context, id string) error {
 	return nil
 }
 
-// nameIn is the idempotency record that an item beside a run's head names: its request, or a decision. It is empty for
-// none, and where the blob with the name is gone.
+// nameIn is the idempotency record that an item next to a run's head names: its request, or a decision. It is empty if
+// there is none, or if the blob with the name is gone.
 func (s *Store) nameIn(ctx context.Context, item *table.Item) (name string, err error) {
 	switch {
 	case item.Sort == "input":

@@ -7,7 +7,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// RunToken is a token that is valid for one run, as it is stored: never its text. Its item expires with it.
+// RunToken is a token that is valid for one run, as it is stored, without its text. Its item expires with it.
 type RunToken struct {
 	RunID        string    `json:"run_id"`
 	Organization string    `json:"-"`

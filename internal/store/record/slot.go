@@ -27,13 +27,14 @@ type slot struct {
 	RunID string `json:"run_id"`
 }
 
-// shards is how many partitions the slots of one user or organization are spread over, beside the first.
+// shards is how many partitions the slots of one user or organization are spread over, besides the first.
 const shards = 16
 
 // LargeCap is the largest cap whose slots should be in one partition.
 const LargeCap = 200
 
-// SpreadSlotsAbove returns the store that spreads the slots of larger caps than that, and those where there is none.
+// SpreadSlotsAbove returns the store that spreads the slots of caps above limit, and those of users and organizations
+// without a cap.
 func (s *Store) SpreadSlotsAbove(limit int) *Store {
 	spreading := *s
 	spreading.spreadAbove = &limit
@@ -84,7 +85,7 @@ type Admission struct {
 	Cap    int
 	Paused int // runs that wait for a human, as far as they were read; see [Store.Paused]
 
-	unread table.Key // what was read ends with this slot, and there may be more; zero: all was read
+	unread table.Key // the read ended with this slot, and there may be more; zero: all was read
 	spread bool      // overflow slots, too
 }
 
@@ -136,7 +137,7 @@ func (s *Store) numbered(n int64, limit int) string {
 	return row
 }
 
-// probe reads a few random numbers. A free one, and no overflow slot, mean for sure that the cap is not reached.
+// probe reads a few random numbers. If one is free, and no overflow slot exists, the cap is certainly not reached.
 func (s *Store) probe(ctx context.Context, part string, limit int) (Admission, bool, error) {
 	names, keys := make([]string, 0, probes), make([]table.Key, 0, probes)
 	for range probes {
@@ -312,7 +313,7 @@ func (s *Store) AtWork(ctx context.Context, organization string, now time.Time, 
 type PausedRun struct{ RunID, Slot string }
 
 // PausedRuns lists an organization's runs that wait for a human, in the order of their slots: those that have waited
-// longest first. mark is another one whenever one of them has begun to wait since, or has gone on.
+// longest first. mark changes whenever one of them has begun to wait or has gone on.
 func (s *Store) PausedRuns(ctx context.Context, organization string) (list []PausedRun, mark string, err error) {
 	sum := sha256.New()
 	r := table.Range{Part: OrganizationSlots(organization), Prefix: pausedPrefix, Limit: slotPage}
@@ -346,8 +347,8 @@ func (s *Store) CountingRuns(ctx context.Context, part string) (int, error) {
 	return len(ids), err
 }
 
-// MoveSlots replaces the slots of one run by those of a run, the same one or the one promoted after it. New slots must
-// be free, unless they are taken over.
+// MoveSlots replaces the slots of one run by those of a run. It is the same run or the one promoted after it. New slots
+// must be free, unless they are taken over.
 func (tx *Tx) MoveSlots(before, after lifecycle.Run) {
 	for _, side := range []struct {
 		beforePart, beforeRow string

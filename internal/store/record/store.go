@@ -81,7 +81,7 @@ var errReadOnly = errors.New("record: this process may only read")
 // Blobs is the blob store.
 func (s *Store) Blobs() blob.Store { return s.blobs }
 
-// load reads an entity within the scope: a problem of kind NotFound or Forbidden when it cannot be seen.
+// load reads an entity within the scope. It returns a problem of kind NotFound or Forbidden when it cannot be seen.
 func load[T any](ctx context.Context, r Reader, scope Scope, what string, key table.Key) (Entity[T], error) {
 	items, err := r.reads().read(ctx, key)
 	if err != nil {
@@ -104,7 +104,7 @@ func find[T any](ctx context.Context, s *Store, key table.Key) (Entity[T], bool,
 	return e, err == nil, err
 }
 
-// seen decodes those of some items that are there and in the scope, in their order.
+// seen decodes those of some items that exist and are in the scope, in their order.
 func seen[T any](scope Scope, items []*table.Item) ([]Entity[T], error) {
 	var list []Entity[T]
 	for _, item := range items {
@@ -143,7 +143,7 @@ func (s *Store) list(ctx context.Context, index table.Index, r table.Range) ([]t
 	return again(ctx, s, func() ([]table.Entry, error) { return s.table.List(ctx, index, r) })
 }
 
-// pages goes through the items of a range in pages of its limit, the last of which may be empty. An error is the last.
+// pages visits the items of a range in pages of its limit, the last of which may be empty. An error is the last.
 func (s *Store) pages(ctx context.Context, r table.Range) iter.Seq2[[]*table.Item, error] {
 	return func(yield func([]*table.Item, error) bool) {
 		for {
@@ -156,7 +156,7 @@ func (s *Store) pages(ctx context.Context, r table.Range) iter.Seq2[[]*table.Ite
 	}
 }
 
-// items goes through the items of a range, as many as its limit at a time. An error is the last.
+// items visits the items of a range, as many as its limit at a time. An error is the last.
 func (s *Store) items(ctx context.Context, r table.Range) iter.Seq2[*table.Item, error] {
 	return func(yield func(*table.Item, error) bool) {
 		for page, err := range s.pages(ctx, r) {
@@ -176,7 +176,7 @@ func (s *Store) items(ctx context.Context, r table.Range) iter.Seq2[*table.Item,
 // tries bounds how often a call is repeated; with the back-off below that is a few seconds.
 const tries = 8
 
-// again makes a call of the table, with repetitions where those may help.
+// again makes a call of the table, and repeats it if that may help.
 func again[T any](ctx context.Context, s *Store, call func() (T, error)) (found T, err error) {
 	err = s.repeat(ctx, func() error {
 		found, err = call()

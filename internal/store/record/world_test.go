@@ -32,7 +32,7 @@ type runHost struct {
 	ids   uint64
 	draw  func(n int64) int64
 	slept []time.Duration
-	given []time.Duration // the timeouts that were asked for
+	given []time.Duration // the requested timeouts
 }
 
 func (h *runHost) Now() time.Time { return h.now }

@@ -24,7 +24,7 @@ type Bin struct {
 	Count int64
 }
 
-// Accuracy is the relative error of percentiles; whole milliseconds are rounded besides.
+// Accuracy is the relative error of percentiles. Whole milliseconds are rounded in addition.
 const Accuracy = 0.01
 
 // none is the index of the bin for times of nothing.
@@ -79,7 +79,7 @@ func interleaved[T any](a, b []T, compare func(a, b T) int, both func(a, b T) T)
 	return append(append(all, a...), b...)
 }
 
-// Quantiles are the times at these quantiles, in whole milliseconds; nil where there are none.
+// Quantiles are the times at these quantiles, in whole milliseconds; nil if there are no times.
 func (b Bins) Quantiles(q ...float64) []int64 {
 	if len(b) == 0 {
 		return nil

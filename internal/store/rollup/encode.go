@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Pages encodes a table as pages of bytes, each of which can be read by itself, in the order of the keys. None has more
+// Pages encodes a table as pages of bytes, in the order of the keys. Each page can be read by itself. None has more
 // than limit bytes; one of a single row may have up to [MaxRow]. An empty table has no page.
 func (t *Table) Pages(limit int) [][]byte {
 	var pages [][]byte
@@ -29,7 +29,7 @@ func (t *Table) Pages(limit int) [][]byte {
 // MaxRow bounds the bytes of a page of one row. Any row fits, because names, models, bins and sets are bounded.
 const MaxRow = 192 << 10
 
-// encoding is the first byte of a page: how the rest is read.
+// encoding is the first byte of a page: the version of its form.
 const encoding = 1
 
 // page is a page as it is written. It has the texts of its keys, each once, then its rows, which name them by number.
@@ -169,7 +169,8 @@ func (r *reader) number() int64 {
 	return int64(n>>1) ^ -int64(n&1) //nolint:gosec // the bits as they were written
 }
 
-// count reads how many things follow, each of which takes some bytes: more than there are is a mistake.
+// count reads the number of the following things, each of which takes some bytes. A number above the remaining bytes is
+// an error.
 func (r *reader) count(bytes int) int { return r.fits(r.unsigned(), bytes) }
 
 func (r *reader) fits(n uint64, bytes int) int {

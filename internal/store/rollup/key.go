@@ -71,7 +71,7 @@ const (
 	ByModel  View = View(Model)
 	ByAgent  View = View(Agent) // and by model, of which an agent has one at a time
 	ByUser   View = View(User)
-	ByAPIKey View = View(APIKey) // and by user, whose it is
+	ByAPIKey View = View(APIKey) // and by user, the owner of the key
 	All      View = "all"
 )
 

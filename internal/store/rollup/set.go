@@ -7,7 +7,7 @@ import (
 )
 
 // Set counts different values: it holds the lowest of their hashes, in order. Up to [Exactly] values the count is
-// exact, beyond it is an estimate from how dense the lowest hashes are.
+// exact. Beyond, it is an estimate from the density of the lowest hashes.
 type Set []uint64
 
 const (
@@ -21,13 +21,13 @@ const (
 func hashOf(value string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(value))
-	x := h.Sum64() // whose high bits depend on the last bytes too little: they are mixed
+	x := h.Sum64() // its high bits depend too little on the last bytes: they are mixed
 	x = (x ^ x>>33) * 0xff51afd7ed558ccd
 	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
 	return (x ^ x>>33) >> (64 - hashBits)
 }
 
-// setOf is the set of one value; an empty one is none.
+// setOf is the set of one value, and empty for an empty value.
 func setOf(value string) Set {
 	if value == "" {
 		return nil

@@ -16,7 +16,7 @@ type Entry struct {
 	ModelCalls, ToolCalls     int64
 }
 
-// Tokens are those of the entry by model, which is how they are priced.
+// Tokens are those of the entry by model, since each model has its own price.
 func (e Entry) Tokens() []Tokens {
 	list := append([]Tokens{{e.Model, e.InputTokens, e.OutputTokens}}, e.Embedded...)
 	for _, other := range e.Embedded {
@@ -93,7 +93,7 @@ const (
 	Other = "other"
 )
 
-// Name is the name under which something counts: its own, or [Other] where that is longer than [MaxName].
+// Name is the name under which a thing counts: its own, or [Other] if that is longer than [MaxName].
 func Name(name string) string {
 	if len(name) > MaxName {
 		return Other

@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// Limits of a commit; they are those of the adapter with the lowest limits (DynamoDB's TransactWriteItems).
+// Limits of a commit: those of the adapter with the lowest limits (DynamoDB's TransactWriteItems).
 const (
 	MaxOps         = 100       // operations of a commit
 	MaxCommitBytes = 4 << 20   // sum of Item.Size of the items put
@@ -145,8 +145,8 @@ const (
 	CheckOp
 )
 
-// Put replaces the whole item. Its version is that after a put with the condition; its times are those of the
-// millisecond.
+// Put replaces the whole item. Its version is that after a put with the condition. Its times are truncated to
+// milliseconds.
 func Put(item Item, cond Condition) Op {
 	item.Version = cond.After()
 	item.Due, item.Expires = ofMillisecond(item.Due), ofMillisecond(item.Expires)

@@ -172,7 +172,7 @@ func (s *Store) DeleteAll(ctx context.Context, below string) error {
 		if err == nil && !entry.IsDir() {
 			return s.remove(ctx, file)
 		}
-		return nil // what cannot be listed is removed below
+		return nil // files that cannot be listed are removed below
 	})
 	if err = errors.Join(err, os.RemoveAll(path)); err != nil {
 		return fmt.Errorf("dirblob: %w", err)

@@ -45,8 +45,8 @@ type entry struct {
 // New makes an empty queue that delivers every message to any receiver.
 func New() *Queue { return Shared(share.Limits{All: math.MaxInt64}) }
 
-// Shared makes an empty queue with so many units for unanswered deliveries and reserved places. The messages of a user
-// or group that may have no further unit wait, and others pass them.
+// Shared makes an empty queue with so many units for unanswered deliveries and reserved places. A user or group that
+// may have no further unit keeps its messages waiting, and others pass them.
 func Shared(limits share.Limits) *Queue {
 	return &Queue{
 		shared: share.New(limits), entries: share.New(capacity), all: map[queue.Message]bool{},
@@ -173,7 +173,7 @@ func (q *Queue) Reserve(group, user string) (free func()) {
 	}
 }
 
-// give gives back a unit, which may be for a message that waits.
+// give returns a unit. A waiting message may then get it.
 func (q *Queue) give(part *share.Part) {
 	part.Give()
 	if len(q.all) > 0 {
@@ -213,9 +213,9 @@ func (q *Queue) answered(d queue.Delivery) {
 	q.give(part)
 }
 
-// Retry delivers the message again after a delay, that of a document before the others of its base. Without a delay it
-// waits before its unit is given back, and all others that wait have their turn first. The error is [ErrFull], only if
-// after is [queue.Now] or less.
+// Retry delivers the message again after a delay. A message of a document comes before the others of its base. Without
+// a delay it waits before its unit is returned, and all other waiting messages have their turn first. The error is
+// [ErrFull], only if after is [queue.Now] or less.
 func (q *Queue) Retry(ctx context.Context, d queue.Delivery, after time.Duration) error {
 	e := entry{Message: d.Message, receives: d.Receives}
 	if after <= queue.Now {

@@ -84,7 +84,7 @@ func TestTurnsAndSharesAreTheModels(t *testing.T) {
 		q, m := localqueue.Shared(limits), &model{units: share.New(limits), since: map[share.Holder]int{}}
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
-		var busy []func() // ends what holds a unit
+		var busy []func() // functions that return the held units
 		hold := func(who share.Holder, end func()) {
 			part := m.units.Part(who)
 			if part.Take(1) != nil {

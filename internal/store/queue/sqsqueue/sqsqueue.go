@@ -44,8 +44,8 @@ func New(api API, url string) *Queue { return &Queue{api: api, url: url} }
 // maxGroup is the maximal length of a message group id.
 const maxGroup = 128
 
-// parts is how many groups the users of an organization are divided among, and its knowledge bases. Fair queues know
-// one level of groups. An organization with many users must not pass for as many organizations.
+// parts is how many groups the users of an organization are divided into, and its knowledge bases. Fair queues know one
+// level of groups. An organization with many users must not count as many organizations.
 const parts = 4
 
 // encode makes the body of a message and its group, nil if it has none that SQS takes.

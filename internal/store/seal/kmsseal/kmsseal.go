@@ -36,7 +36,7 @@ func New(api *kms.Client, key string) *Sealer {
 
 const prefix = "kms1:"
 
-// Owner is the one member of a data key's encryption context, by which rights to the KMS key can be narrowed.
+// Owner is the one member of a data key's encryption context. Rights to the KMS key can be narrowed by it.
 const Owner = "owner"
 
 // Seal implements [seal.Sealer]. The error is one of KMS.

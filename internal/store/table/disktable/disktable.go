@@ -587,5 +587,5 @@ func (q quiet) Errorf(format string, args ...any) {
 	q.log.Error("store: " + fmt.Sprintf(format, args...))
 }
 
-// Fatalf ends the process: a write may have been applied that was not published, and which the cache does not have.
+// Fatalf ends the process. A write may have been applied that was not published, and that the cache does not have.
 func (q quiet) Fatalf(format string, args ...any) { panic("store: " + fmt.Sprintf(format, args...)) }

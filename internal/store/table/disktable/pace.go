@@ -18,7 +18,7 @@ import (
 type paced struct {
 	vfs.FS
 
-	closing <-chan struct{} // when it is closed, pauses end, and there are none any more
+	closing <-chan struct{} // when it is closed, pauses end, and no further ones begin
 	opened  atomic.Bool
 
 	flushes  atomic.Int32 // since level 0 was last begun to be compacted
@@ -38,7 +38,7 @@ const (
 	forCompaction vfs.DiskWriteCategory = "pebble-compaction"
 )
 
-// listen has the events of l keep p informed of how much work is waiting.
+// listen makes the events of l keep p informed of how much work is waiting.
 func (p *paced) listen(l *pebble.EventListener) {
 	l.WALCreated = func(pebble.WALCreateInfo) { // each memtable has its own
 		if p.flushing.Load() {

@@ -51,8 +51,8 @@ func New(api API, name string, now func() time.Time) *Table {
 	return &Table{api: api, name: name, now: now}
 }
 
-// once disables the SDK's retries of a call. Of a write, a retry would hide that an earlier attempt may have been
-// applied. Of a read it would be waited for in seconds, each time that the caller repeats the call.
+// once disables the SDK's retries of a call. A retry of a write would hide that an earlier attempt may have been
+// applied. A retry of a read would take seconds, each time that the caller repeats the call.
 func once(o *dynamodb.Options) { o.RetryMaxAttempts = 1; o.Retryer = aws.NopRetryer{} }
 
 func (t *Table) live(i *table.Item) bool { return i.Expires.IsZero() || t.now().Before(i.Expires) }
@@ -179,8 +179,8 @@ func rangeQuery(part, sort string, r table.Range) *dynamodb.QueryInput {
 	return q
 }
 
-// keyCondition is the key condition of a range: #p and #s are the partition and the sort attribute. It also selects
-// the key After, which is not in the range.
+// keyCondition is the key condition of a range. #p and #s are the partition and the sort attribute. It also selects the
+// key After, which is not in the range.
 func keyCondition(r table.Range) (string, map[string]types.AttributeValue) {
 	values := map[string]types.AttributeValue{":p": text(r.Part)}
 	low, high := r.Prefix, r.Prefix+last
@@ -301,8 +301,7 @@ func (t *Table) Commit(ctx context.Context, token string, ops ...table.Op) error
 	return t.commit(ctx, token, ops, expired)
 }
 
-// commit makes one attempt; expired are the expired items, by operation, in the way of operations that require
-// absence.
+// commit makes one attempt. expired are the expired items, by operation, that block operations which require absence.
 func (t *Table) commit(ctx context.Context, token string, ops []table.Op, expired map[int]*table.Item) error {
 	if len(ops) == 1 && ops[0].Kind != table.CheckOp {
 		return t.single(ctx, ops[0], guardOf(ops[0].If, expired[0]))

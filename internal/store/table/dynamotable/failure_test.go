@@ -25,7 +25,7 @@ func answering(t *testing.T, status int, body string, lost int) *dynamotable.Tab
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)+lost))
 		w.WriteHeader(status)
-		_, _ = w.Write([]byte(body)) // the server closes a connection whose answer is not complete
+		_, _ = w.Write([]byte(body)) // the server closes a connection with an incomplete response
 	}))
 	t.Cleanup(server.Close)
 	return dynamotable.New(dynamodb.New(dynamodb.Options{

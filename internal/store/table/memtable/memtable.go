@@ -111,7 +111,7 @@ func (t *Table) Due(_ context.Context, shard int, until time.Time, limit int) ([
 	return t.entries("due"+sep+shardPart(shard)+sep, table.Range{Limit: limit}, timeKey(until)), nil
 }
 
-// entries are those below a prefix that the range selects, up to last; empty: all.
+// entries are the rows below a prefix that the range selects, up to last; empty: all.
 func (t *Table) entries(prefix string, r table.Range, last string) []table.Entry {
 	var found []table.Entry
 	scan(&t.indexes, prefix, r, func(_ string, e table.Entry) bool {
