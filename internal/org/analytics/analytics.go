@@ -32,7 +32,7 @@ import (
 type Analytics struct {
 	Store *record.Store
 	Host  host.Host
-	Log   *slog.Logger // of what could not be stored; nil: nobody reads it
+	Log   *slog.Logger // of parts that could not be stored; nil: none
 
 	rolling sync.Map // by organization: a *sync.Mutex, held while this process rolls up its ledger
 }

@@ -41,7 +41,7 @@ type work int
 
 const (
 	rollQuarters work = iota // for the first time
-	rollAgain                // and write what differs
+	rollAgain                // and write the differences
 	sumDays                  // out of their quarters
 )
 
@@ -142,7 +142,7 @@ func (a *Analytics) Erase(ctx context.Context, organization, after string) (next
 func (a *Analytics) current(ctx context.Context, scope record.Scope) (record.Rolled, error) {
 	if _, err := a.roll(ctx, scope, patience); err != nil {
 		if _, is := problem.As(err); !is && ctx.Err() == nil {
-			err = problem.Retry(err) // what was rolled up is, or is not; both are good
+			err = problem.Retry(err) // each piece is rolled up or not; both are right
 		}
 		return record.Rolled{}, err
 	}
@@ -264,7 +264,7 @@ func (w *roller) do(ctx context.Context, p piece, alone bool) error {
 	return w.quarters(ctx, p)
 }
 
-// quarters rolls up quarters of an hour, until the end of the one in which the budget is used up.
+// quarters rolls up quarters of an hour. It ends with the one in which the budget is used up.
 func (w *roller) quarters(ctx context.Context, p piece) error {
 	fresh := w.rolled.Value.Checked.Equal(w.rolled.Value.Quarters)
 	_, final := ends(w.Host.Now())
@@ -445,10 +445,10 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// nameOf is how a part of a view is called where it is kept.
+// nameOf is the stored name of a part of a view.
 func nameOf(v rollup.View, part int) string { return fmt.Sprintf("%s/%02d", v, part) }
 
-// Days reads the rows of days that a view shows and a filter may let pass, as they are kept. The errors are those of
+// Days reads the stored rows of days that a view shows and a filter may let pass. The errors are those of
 // [record.Store.Days].
 func (a *Analytics) Days(
 	ctx context.Context, scope record.Scope, v rollup.View, filter rollup.Filter, from, to time.Time,

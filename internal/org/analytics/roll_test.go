@@ -73,12 +73,12 @@ func TestWhatAClockThatWasAheadHasRolledUpIsRolledUpAgain(t *testing.T) {
 		w.now = right.Add(ahead)
 		w.done()
 		w.now = right.Add(time.Minute)
-		for range 20 { // nobody asks for a while
+		for range 20 { // no query for a while
 			w.spend(w.now, id("6b", 1), "p/a")
 			w.now = w.now.Add(min(ahead/30, time.Hour))
 		}
 		end := w.now.AddDate(0, 0, 30)
-		if ahead > time.Hour { // less is late, as what comes late is, until the day is checked
+		if ahead > time.Hour { // less is late, like late entries, until the day is checked
 			assert.Equal(t, int64(21), w.sum(began, end), "%s", ahead)
 		}
 		for range 5 {

@@ -85,14 +85,14 @@ type AgentSpec struct {
 	OutputSchema     json.RawMessage   `json:"output_schema" shape:"object|null"` // the schema of structured answers; null: any text
 }
 
-// Offers reports whether the agent's model has a tool of the service (one of tool.ReservedNames): it may ask, or search
-// knowledge bases.
+// Offers reports whether the agent's model has a tool of the service (one of tool.ReservedNames): to question the user,
+// or to search knowledge bases.
 func (s AgentSpec) Offers(name string) bool {
 	return name == "ask_user" && s.CanAsk || name == "search" && len(s.KnowledgeBaseIDs) > 0
 }
 
-// Unknown are the names in the agent's policy that none of its tools has. offers are those of its toolkits. While there
-// are such names, each call of a toolkit's tool needs an approval.
+// Unknown are the names in the agent's policy that none of its tools has. offers are the tools of its toolkits. While
+// there are such names, each call of a toolkit's tool needs an approval.
 func (s AgentSpec) Unknown(offers []tool.Offer) []string {
 	if s.Approval.Mode != "tools" {
 		return nil
@@ -193,7 +193,7 @@ type AgentKnowledge struct {
 	Mode string `json:"mode" enum:"hybrid,semantic,keyword"`
 	// Limit is how many passages a search finds, 1 to 20; 0 in agents of earlier versions: 6.
 	Limit int `json:"limit"`
-	// Always: the user's message, with the one before it, is searched for before the first model call.
+	// Always: the service searches for the user's message, with the one before it, before the first model call.
 	Always bool `json:"always"`
 	// MaxPerDocument is how many passages a search finds in one document, 1 to 20; 0 in agents of earlier versions: 3.
 	MaxPerDocument int `json:"max_per_document"`

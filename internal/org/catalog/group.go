@@ -6,7 +6,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Group is some of an organization's users. Each user names its groups.
+// Group is a set of an organization's users. Each user names its groups.
 type Group struct {
 	ID           string         `json:"group_id"`
 	Organization string         `json:"organization_id"`

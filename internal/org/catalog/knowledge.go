@@ -25,7 +25,7 @@ type KnowledgeBase struct {
 	// Collection is where the index has the chunks that search finds.
 	Collection string   `json:"collection"`
 	Rebuild    *Rebuild `json:"rebuild,omitzero"` // nil: the wanted settings are in force
-	// Index names the index that has all chunks of the base; another one is missing some.
+	// Index names the index that has all chunks of the base; any other index lacks some.
 	Index     string    `json:"index,omitzero"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`

@@ -37,7 +37,7 @@ func (e Email) Placed() (string, string, string) {
 	return "email", EmailID(e.Organization, e.Address), e.Organization
 }
 
-// EmailID is the id of the reservation of an address in an organization. Letters' case makes no difference.
+// EmailID is the id of the reservation of an address in an organization. It ignores the case of letters.
 func EmailID(organization, address string) string {
 	return record.DerivedID("email/"+strings.ToLower(address), organization)
 }

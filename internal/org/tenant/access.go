@@ -14,8 +14,8 @@ import (
 // Access to agents. An agent that names groups is for members of these groups and for admins. The present agent and the
 // present groups decide, even if a run has another version of the agent.
 
-// among returns nil for members of the groups, for admins, and where no groups are named. Otherwise it returns a
-// problem of kind Forbidden (insufficient_permission) with a text and the groups under a name.
+// among returns nil for members of the groups, for admins, and if no groups are named. Otherwise it returns a problem
+// of kind Forbidden (insufficient_permission) with a text and the groups under a name.
 func (p Principal) among(groups []string, name, otherwise string) error {
 	if len(groups) == 0 || p.Level.Covers(LevelAdmin) ||
 		slices.ContainsFunc(groups, func(id string) bool { return slices.Contains(p.Groups, id) }) {
@@ -24,8 +24,8 @@ func (p Principal) among(groups []string, name, otherwise string) error {
 	return problem.New(problem.Forbidden, "insufficient_permission", "%s", otherwise).With(name, groups)
 }
 
-// MayUse returns nil when the principal may see an agent, start runs of it and, where its level allows that, change it.
-// Otherwise it returns a problem of kind Forbidden (insufficient_permission) with group_ids.
+// MayUse returns nil when the principal may see an agent and start runs of it. If its level allows changes, it may
+// change the agent, too. Otherwise it returns a problem of kind Forbidden (insufficient_permission) with group_ids.
 func (p Principal) MayUse(a catalog.Agent) error {
 	return p.among(a.Spec.GroupIDs, "group_ids", "the agent works for members of its groups alone")
 }
@@ -40,7 +40,7 @@ func (p Principal) MayOpen(what string, groups []string) error {
 // ApprovalRequest is a pause that requests approvals of tool calls.
 type ApprovalRequest struct {
 	Agent string
-	User  string // whose run it is
+	User  string // the user of the run
 	Began int    // the version of the agent that the run has
 	// Version is the agent's published version when the pause began. 0: the pause did not note it.
 	Version int
@@ -70,8 +70,8 @@ func (p Principal) mayApprove(a, now catalog.Agent, request ApprovalRequest) err
 // shares reports whether the members of an organization see the chats of each other. The zero organization shares.
 func shares(o catalog.Organization) bool { return o.ChatVisibility != catalog.SeesOwn }
 
-// maySee returns nil when the principal, if it may use an agent, sees its part in the chats of a user. Otherwise it
-// returns a problem of kind Forbidden (insufficient_permission) with level_needed.
+// maySee returns nil when the principal sees an agent's part in the chats of a user, provided that it may use the
+// agent. Otherwise it returns a problem of kind Forbidden (insufficient_permission) with level_needed.
 func (p Principal) maySee(a catalog.Agent, owner string) error {
 	if p.seesOthers() || owner != "" && owner == p.User || p.Shared && a.Spec.ChatVisibility != catalog.SeesOwn {
 		return nil
@@ -80,7 +80,8 @@ func (p Principal) maySee(a catalog.Agent, owner string) error {
 		With("level_needed", LevelManage)
 }
 
-// seesOthers reports whether the principal sees the chats of all users, also where their agents keep them to the users.
+// seesOthers reports whether the principal sees the chats of all users, even if their agents show them to the users
+// only.
 func (p Principal) seesOthers() bool { return p.Level.Covers(LevelManage) || p.SeesAll }
 
 // Sees returns which chats of its organization the principal sees: all of them, or those of its user. If only the
@@ -127,8 +128,8 @@ func reached(ctx context.Context, s record.Reader, p Principal, id string) (a ca
 	return a, err
 }
 
-// mayReach is [Tenants.MayReach] for an agent that was read. The sight is checked first: its refusal hides for which
-// groups the agent of a colleague's chat is.
+// mayReach is [Tenants.MayReach] for an agent that was read. The chat is checked first: that refusal does not reveal
+// the groups of the agent of a colleague's chat.
 func (p Principal) mayReach(a catalog.Agent, owner string) error {
 	return cmp.Or(p.maySee(a, owner), p.MayUse(a))
 }

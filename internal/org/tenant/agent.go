@@ -137,7 +137,7 @@ func (t *Tenants) checkSelf(
 type approvers struct {
 	agent         catalog.Agent
 	groups        []string // its approver groups that exist
-	members       bool     // these have one, or are none
+	members       bool     // these groups have a member, or none are named
 	uses, decides []string // users who may begin a run, and who may approve its calls; two of each are enough
 }
 
@@ -205,8 +205,8 @@ func (t *Tenants) ApproversProblems(ctx context.Context, of ...catalog.Agent) (p
 	return problems, err
 }
 
-// CheckTools returns a problem of kind Invalid at the field when an agent's model would be offered more tools than
-// providers take. more is how many come from the agent's client.
+// CheckTools returns a problem of kind Invalid at the field when an agent's model would get more tools than providers
+// take. more is how many tools the agent's client adds.
 func (t *Tenants) CheckTools(
 	ctx context.Context, organization string, s catalog.AgentSpec, field string, more int,
 ) error {
@@ -235,8 +235,8 @@ func countTools(s catalog.AgentSpec, on []tool.Offer, field string, more int) er
 		own, n+more, tool.MaxOffered)
 }
 
-// checkPolicy checks the tools of an agent, and that it has those which its policy names. The error is a problem of
-// kind Invalid, or the store's.
+// checkPolicy checks the tools of an agent, and that it has those that its policy names. The error is a problem of kind
+// Invalid, or the store's.
 func (t *Tenants) checkPolicy(ctx context.Context, organization string, s *catalog.AgentSpec) error {
 	if t.defaults.Tools == nil {
 		return nil
@@ -317,8 +317,8 @@ func checkOutput(wanted json.RawMessage) error {
 		"must be a JSON schema of at most %d KiB: %v", maxSchema>>10, err)
 }
 
-// checkKnowledge checks which knowledge bases a spec names and how they are searched. A base that it named before may
-// have been deleted since. The error is a problem of kind Invalid, or the store's.
+// checkKnowledge checks the knowledge bases of a spec and its settings for the search. A base that the spec named
+// before may have been deleted since. The error is a problem of kind Invalid, or the store's.
 func (t *Tenants) checkKnowledge(
 	ctx context.Context, organization string, before catalog.AgentSpec, s *catalog.AgentSpec,
 ) error {
@@ -425,8 +425,8 @@ func checkDescription(text string) error {
 		"body.description", "must have at most %d characters", maxDescription)
 }
 
-// there returns nil when the resources that a body's member names exist in the organization, except those of known,
-// which need not. Else it returns a problem of kind Invalid that names the first one. The ids are a client's texts.
+// there returns nil when the resources that a body's member names exist in the organization. Those of known need not
+// exist. Else it returns a problem of kind Invalid that names the first one. The ids are a client's texts.
 func there[T record.Resourceful](
 	ctx context.Context, store *record.Store, organization, member, what string, known, ids []string,
 ) error {

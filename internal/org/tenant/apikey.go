@@ -62,7 +62,7 @@ func (t *Tenants) CreateKey(
 	return e, text, nil
 }
 
-// checkSees returns a problem of kind Invalid (body.sees) for a key of a level that cannot see that.
+// checkSees returns a problem of kind Invalid (body.sees) for a key whose level cannot see that much.
 func checkSees(v catalog.Visibility, level Level) error {
 	return cmp.Or(
 		checkVisibility("body.sees", v),
@@ -87,7 +87,7 @@ func (t *Tenants) mayHaveKey(ctx context.Context, by Principal, u catalog.User, 
 	return nil
 }
 
-// drawTries bounds how often a write is tried again with a new draw or a new read, because of a conflict.
+// drawTries bounds how many times a write is attempted with a new draw or a new read, because of a conflict.
 const drawTries = 16
 
 // createKey creates a key on condition that the user has not changed since it was read. Otherwise, or if the drawn

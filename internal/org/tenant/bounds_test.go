@@ -366,7 +366,7 @@ func TestAgentOfTheMostBytesIsStoredAndOneMoreRefused(t *testing.T) {
 		require.NoError(t, err)
 		return len(b)
 	}
-	const escaped = len(`\u003c`) // what a sign takes
+	const escaped = len(`\u003c`) // the bytes of a sign
 	spec := w.spec(func(*catalog.AgentSpec) {})
 	left := most - size(spec)
 	spec.Instructions = strings.Repeat("<", left/escaped) + strings.Repeat("x", left%escaped)

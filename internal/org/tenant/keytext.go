@@ -11,8 +11,8 @@ import (
 	"agentplatform/internal/platform/host"
 )
 
-// An API key's text is "ap_", 8 hex digits that find it, "_", 43 base62 characters of secret, 6 of checksum. With the
-// checksum, scanners and this service refuse a mistyped or invented key without reading the store.
+// An API key's text is "ap_", 8 hex digits that find it, "_", 43 base62 characters of secret, 6 of checksum. By the
+// checksum, scanners and this service refuse a mistyped or invented key without a read of the store.
 const (
 	keyPrefix   = "ap_"
 	publicSize  = 8

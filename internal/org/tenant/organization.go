@@ -65,7 +65,7 @@ func (t *Tenants) limits(e OrganizationEdit, o *catalog.Organization) []limit {
 }
 
 // apply sets a limit and its ceiling. Only operators set ceilings; for others the deployment's default is the ceiling
-// where none is set. It returns a problem of kind Forbidden or Invalid.
+// if none is set. It returns a problem of kind Forbidden or Invalid.
 func (l limit) apply(by Principal) error {
 	operator := by.Level.Covers(LevelOperator)
 	shown := firstSet(*l.over, l.deployed)
@@ -138,7 +138,7 @@ const (
 	maxPrice  = 1e9 // per million tokens
 )
 
-// checkPrices returns a problem of kind Invalid that names the first price that cannot be.
+// checkPrices returns a problem of kind Invalid that names the first invalid price.
 func checkPrices(edit *[]catalog.Price) error {
 	if edit == nil {
 		return nil
@@ -169,7 +169,7 @@ func isCurrency(s string) bool {
 	return len(s) == 3 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
-// apply makes a principal's edit, and seals the secret that it brings.
+// apply makes a principal's edit, and seals the secret in it.
 func (t *Tenants) apply(ctx context.Context, by Principal, e OrganizationEdit, o *catalog.Organization) error {
 	for _, l := range t.limits(e, o) {
 		if err := l.apply(by); err != nil {
@@ -199,7 +199,8 @@ func (t *Tenants) CreateOrganization(
 	if err := t.apply(ctx, Platform(), e, &o); err != nil {
 		return record.Entity[catalog.Organization]{}, err
 	}
-	// Every organization has its daily retention job from the start: one read a day while nothing is to be deleted.
+	// Every organization has its daily retention job from the start. It costs one read a day while there is nothing to
+	// delete.
 	tx := t.store.Begin(o.ID)
 	tx.PutJob(record.Fresh(record.Job{
 		ID: record.DerivedID("retention", o.ID), Organization: o.ID, Kind: record.Retention, Subject: o.ID,

@@ -14,7 +14,7 @@ import (
 // their knowledge bases and the principal's level and groups: a stream may call it long after it began.
 func (t *Tenants) Reads(p Principal) citation.Reader {
 	return func(ctx context.Context, documents []string) (citation.Hidden, error) {
-		if p.Level.Covers(LevelOperator) { // whose user and key are of another organization
+		if p.Level.Covers(LevelOperator) { // its user and key are of another organization
 			return t.hidden(ctx, p, documents)
 		}
 		now, err := t.Sender(ctx, p.Organization, p.User, p.Key)
@@ -32,7 +32,7 @@ func (t *Tenants) SenderReads(organization, user, key string) citation.Reader {
 	return t.Reads(Principal{Organization: organization, User: user, Key: key, Level: LevelAdmin})
 }
 
-// hidden are those of some documents that a principal may not read. A document of a base that is gone is gone.
+// hidden are those of some documents that a principal may not read. A document of a deleted base counts as deleted.
 func (t *Tenants) hidden(ctx context.Context, p Principal, documents []string) (citation.Hidden, error) {
 	there, err := record.Several[catalog.Document](ctx, t.store, p.Scope(), documents)
 	if err != nil {

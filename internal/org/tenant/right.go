@@ -9,7 +9,7 @@ import (
 	"agentplatform/internal/platform/problem"
 )
 
-// checkEvery is after how long a stream's right is checked again without a notification where other processes change
+// checkEvery is after how long a stream's right is checked again without a notification, if other processes change
 // rights, too; see [Defaults.Alone].
 const (
 	checkEvery      = 20 * time.Second
@@ -21,7 +21,7 @@ const (
 type Right struct {
 	tenants   *Tenants
 	principal *Principal
-	of        lifecycle.Whose // whose run it is; empty where it is about no run
+	of        lifecycle.Whose // the agent and owner of the run; empty if the right is not about a run
 
 	mu    sync.Mutex
 	seen  int64         // the count of changes at the last check; -1 before the first

@@ -123,7 +123,7 @@ func TestACheckThatIsGivenUpIsNone(t *testing.T) {
 	w.Change(p)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	*down = true // a store that is asked by a context that has ended answers so
+	*down = true // the response of a store to a context that has ended
 	assert.True(t, right.Lasts(ctx))
 	*down = false
 	assert.False(t, right.Lasts(t.Context()))

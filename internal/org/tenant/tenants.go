@@ -30,8 +30,8 @@ type Defaults struct {
 	// CheckModel returns a problem of kind Invalid if an agent may not name a model, nil if it may. skip leaves out the
 	// call to the provider. A nil CheckModel allows all models.
 	CheckModel func(ctx context.Context, provider, name string, skip bool) error
-	// Tools are the tools of toolkits: those that an agent is offered, and those that are off. Without it, an agent may
-	// have and name any.
+	// Tools are the tools of toolkits: those that an agent gets, and those that are off. Without it, an agent may have
+	// and name any tools.
 	Tools func(ctx context.Context, organization string, toolkits []string) (on, off []tool.Offer, err error)
 	// Alone means that no other process changes the store: each change of rights is known here.
 	Alone bool
@@ -40,7 +40,7 @@ type Defaults struct {
 // Tenants is the use case. It is safe for concurrent use.
 type Tenants struct {
 	store    *record.Store
-	known    record.Known // what is read with each request
+	known    record.Known // the reads of each request
 	host     host.Host
 	defaults Defaults
 	sealer   seal.Sealer
@@ -206,10 +206,10 @@ func (t *Tenants) Still(ctx context.Context, p Principal, of lifecycle.Whose) (e
 	return earlier(now.ends, p.until), err
 }
 
-// useEvery is how often a key's last use is written at most; otherwise each request would cost a write.
+// useEvery is the shortest time between two writes of a key's last use; otherwise each request would cost a write.
 const useEvery = time.Minute
 
-// keysInUse bounds of how many keys a process remembers the time of that write; the use of others is written more
+// keysInUse bounds the keys for which a process remembers the time of that write; the use of others is written more
 // often.
 const keysInUse = 10_000
 
@@ -219,7 +219,7 @@ func (t *Tenants) noteUse(ctx context.Context, k catalog.APIKey, now time.Time) 
 	}
 }
 
-// isDue reports whether an act of a name is due, which is done once in useEvery at most.
+// isDue reports whether an act of a name is due. It is due at most once in useEvery.
 func (t *Tenants) isDue(name string, now time.Time) bool {
 	t.usedMu.Lock()
 	defer t.usedMu.Unlock()
@@ -285,7 +285,7 @@ func (t *Tenants) RateOf(p Principal) (perMinute, burst int) {
 	return t.Rate(p.account.Home)
 }
 
-// tenfold is how many keys at their limit an organization has room for where it has no rate of its own.
+// tenfold is how many keys at their limit fit into the rate of an organization that has no rate of its own.
 const tenfold = 10
 
 // OrganizationRate is the rate limit of all of an organization's keys together.

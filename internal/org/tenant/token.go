@@ -62,7 +62,7 @@ func (t *Tenants) UploadToken(ctx context.Context, p Principal, file string) (to
 func uploadOf(file string) string { return "upload/" + file }
 
 // Uploader is the principal of an upload token, to be used for sending the bytes of that file alone. It returns a
-// problem of kind Unauthenticated (invalid_api_key), also for the token of another file.
+// problem of kind Unauthenticated (invalid_api_key), even for the token of another file.
 func (t *Tenants) Uploader(ctx context.Context, token, file string) (Principal, error) {
 	p, err := t.Authenticate(ctx, token)
 	if err == nil && p.Run != uploadOf(file) || isGone(err) || problem.Is(err, errBadKey.Code) {

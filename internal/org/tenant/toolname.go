@@ -37,7 +37,7 @@ func (t *Tenants) ToolNames(
 		}
 		return e, names, len(e.Value.Agents) == before, nil
 	}
-	// Names only come to be: an old copy that has them all has the ones of now.
+	// Names are only added: an old copy that has them all has the present ones.
 	if _, names, whole, err := read(t.known); whole || err != nil {
 		return names, err
 	}

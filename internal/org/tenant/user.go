@@ -47,7 +47,7 @@ func (e UserEdit) apply(u *catalog.User) error {
 	)
 }
 
-// isAddress is false where ParseAddress takes a name beside the address, or quotes: another text of the same address.
+// isAddress is false if ParseAddress takes a name next to the address, or quotes: another text of the same address.
 func isAddress(text string) bool {
 	a, err := mail.ParseAddress(text)
 	return err == nil && a.Address == text && len(text) <= 320
@@ -161,8 +161,8 @@ func compared(address string) string {
 	return norm.NFKC.String(seen)
 }
 
-// applyUser applies an edit: its groups must exist, and its cap be within the ceiling that operators set. The error is
-// a problem of kind Invalid.
+// applyUser applies an edit. Its groups must exist, and its cap must be within the ceiling that operators set. The
+// error is a problem of kind Invalid.
 func (t *Tenants) applyUser(ctx context.Context, by Principal, edit UserEdit, u *catalog.User) error {
 	if edit.Cap != nil && *edit.Cap != u.Cap && !by.Level.Covers(LevelOperator) {
 		o, err := organization(ctx, t.store, u.Organization)

@@ -55,7 +55,7 @@ func (t Tool) reserved() Tool {
 }
 
 // reads reports whether a call of the tool changes nothing, as its server declares or HTTP defines. A tool with a name
-// is called by that: the method of an imported binding does not count.
+// is called by its name: the method of an imported binding does not count.
 func (t Tool) reads() bool {
 	p := pointed(t.Binding)
 	return t.ReadOnly || p.Name == nil && (p.Method == http.MethodGet || p.Method == http.MethodHead)
@@ -69,7 +69,7 @@ func (t Tool) first() tool.Approval {
 	return tool.Always
 }
 
-// tighten has the tool begin again as a new one, unless its calls change nothing.
+// tighten makes the tool begin again as a new one, unless its calls change nothing.
 func (t *Tool) tighten() {
 	if !t.reads() {
 		t.Approval = tool.Always
@@ -102,7 +102,7 @@ func remembered(gone []Tool) []Tool {
 	return gone[max(0, over):]
 }
 
-// maxGone is how many tools a toolkit remembers that its server offers no longer.
+// maxGone is how many tools a toolkit remembers after its server has stopped offering them.
 const maxGone = 2 * tool.MaxTools
 
 // named gives names to the tools that a server lists. Names that become alike get a number. A tool that had a name

@@ -218,7 +218,7 @@ func (t Tool) checked(place string, names map[string]bool, loosen Loosen) (Tool,
 	return one, rules.apply(place, place+".approval", &one)
 }
 
-// whole names the field from which the tools follow without a request to a server; empty when there is none.
+// whole names the field that defines the tools without a request to a server; empty when there is none.
 func (p Portable) whole() string {
 	switch {
 	case p.Kind == "http":

@@ -28,7 +28,7 @@ func (k redacting) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Defini
 // caller makes the calls of a toolkit's tools.
 type caller func(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error)
 
-// Session makes a session with an endpoint; that of a kind without sessions makes each call by itself, and has no end.
+// Session makes a session with an endpoint. That of a kind without sessions makes each call by itself, and has no end.
 func (k redacting) Session(e tool.Endpoint) (_ caller, end func()) {
 	call := func(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error) {
 		return k.Kind.Call(ctx, e, d, i)

@@ -22,14 +22,14 @@ func checkSelection(at string, s tool.Selection) error {
 	return nil
 }
 
-// selectable returns a problem of kind Invalid for a kind of which nothing can be chosen.
+// selectable returns a problem of kind Invalid for a kind whose tools cannot be chosen.
 func selectable(kind string, s tool.Selection) error {
 	return problem.InvalidIf(!s.IsAll() && kind != "openapi" && kind != "mcp", "body.include",
 		"is for toolkits of the kinds openapi and mcp")
 }
 
-// chosen are the tools of a server that a selection chooses, with their names. before are those that it had. A
-// document's operations are chosen before they are read.
+// chosen are the tools of a server that a selection chooses, with their names. before are the tools of the list before.
+// A document's operations are chosen before they are read.
 func chosen(
 	kind string, e tool.Endpoint, found []tool.Definition, before []Tool,
 ) ([]tool.Definition, error) {

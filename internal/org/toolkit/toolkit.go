@@ -34,7 +34,7 @@ import (
 // Toolkits is the use case. It is safe for concurrent use.
 type Toolkits struct {
 	Store    *record.Store
-	Known    record.Known // what workers read; cached for some seconds
+	Known    record.Known // the reads of workers; cached for some seconds
 	Host     host.Host
 	Sealer   seal.Sealer
 	Policy   egress.Policy
@@ -253,7 +253,7 @@ func (s *Toolkits) Create(
 	return Made{record.PutResource(tx, record.Fresh(t)), found}, tx.Commit(ctx)
 }
 
-// enable enables the named tools and no others. Without names it enables all, or none where they are more than a model
+// enable enables the named tools and no others. Without names it enables all, or none if they are more than a model
 // takes. It returns a problem of kind Invalid for a name that no tool has.
 func enable(tools []Tool, named []string) error {
 	for i, name := range named {
@@ -305,9 +305,9 @@ func places(t catalog.Toolkit) (list []string) {
 	return list
 }
 
-// give stores credentials in a toolkit, for the servers that its owner names; nil or an empty type removes them. When
-// the owner names no server but has given the document, they are for the document's own server. It may name others for
-// paths and operations: these get none.
+// give stores credentials in a toolkit, for the servers that its owner names; nil or an empty type removes them. If the
+// owner names no server but has given the document, they are for the document's own server. The document may name other
+// servers for paths and operations: these get none.
 func (s *Toolkits) give(ctx context.Context, t *catalog.Toolkit, c *tool.Credentials, tools []Tool) error {
 	t.Credentials, t.CredentialsType, t.Origins = "", "", nil
 	if c == nil || c.Type == "" {
@@ -397,8 +397,8 @@ func (s *Toolkits) endpoint(ctx context.Context, t catalog.Toolkit) (tool.Endpoi
 	return e, json.Unmarshal([]byte(plain), &e.Credentials)
 }
 
-// discover finds the tools of an endpoint, none of them enabled. before are those that it had, also long ago: they keep
-// their names. A fault of the endpoint is a problem of kind Invalid.
+// discover finds the tools of an endpoint, none of them enabled. before are its tools so far, also those of long ago:
+// they keep their names. A fault of the endpoint is a problem of kind Invalid.
 func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint, before []Tool) ([]Tool, error) {
 	ctx, cancel := s.Host.WithTimeout(ctx, discoverTime)
 	defer cancel()
@@ -435,7 +435,7 @@ func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint, b
 	return tools, nil
 }
 
-// unusable is the problem that an endpoint offers no usable tools, with the body's field that names the endpoint.
+// unusable is the problem of an endpoint that offers no usable tools, with the body's field that names the endpoint.
 func unusable(kind string, e tool.Endpoint, why string) error {
 	field := "body.url"
 	switch {

@@ -119,7 +119,7 @@ func TestCredentialsOfAnotherToolkitCannotBeOpened(t *testing.T) {
 	assert.Equal(t, bound, k.let)
 
 	two := made(t, s, toolkit.Draft{Name: text("two"), URL: text("https://b.example.com")})
-	two.Credentials = one.Credentials // as somebody with write access to the store might do
+	two.Credentials = one.Credentials // like a person with write access to the store
 	_, err = s.Sealer.Open(t.Context(), two.Organization+"/"+two.ID, two.Credentials)
 	require.ErrorIs(t, err, seal.ErrNotOurs)
 }

@@ -44,7 +44,7 @@ func (l Loosen) allow(what string) error {
 // maxPattern bounds a rule's pattern, and the name of the argument that it matches, in bytes.
 const maxPattern = 1000
 
-// apply changes a tool. place is where the tool is in the body, when where its approval is. The error is a problem of
+// apply changes a tool. place is the tool's location in the body, when that of its approval. The error is a problem of
 // kind Invalid, or that of Loosen.
 func (r Rules) apply(place, when string, t *Tool) error {
 	a := cmp.Or(r.Approval, &tool.Approval{Mode: "never"})
@@ -83,7 +83,7 @@ func set[T any](to, named *T) {
 	}
 }
 
-// called is which of some tools has a name; -1: none has.
+// called is the index of the tool with a name; -1: there is none.
 func called(tools []Tool, name string) int {
 	return slices.IndexFunc(tools, func(one Tool) bool { return one.Name == name })
 }
@@ -125,14 +125,14 @@ type Difference struct {
 	Tools   []Changed `json:"tools,omitempty"`
 }
 
-// Changed is a tool as it was and as it will be; nil where it was not, or will not be.
+// Changed is a tool as it was and as it will be; nil if it was not there, or will not be.
 type Changed struct {
 	Before *Tool `json:"before,omitempty"`
 	After  *Tool `json:"after,omitempty"`
 }
 
-// bind gives a tool the rules that it had before, also when its server did not offer it in between. One that has turned
-// into another call keeps the approval of a new one.
+// bind gives a tool its earlier rules, also when its server did not offer it in between. A tool that has turned into
+// another call keeps the approval of a new one.
 func (t *Tool) bind(was Tool) {
 	if !t.turned(was) {
 		t.Approval = was.Approval
@@ -305,7 +305,7 @@ func Arguments(said json.RawMessage) (json.RawMessage, error) {
 	return normal, nil
 }
 
-// Attempt is the outcome of trying a tool: Result, or Error when the tool failed.
+// Attempt is the outcome of a test call of a tool: Result, or Error when the tool failed.
 type Attempt struct {
 	Result  string        `json:"result"`
 	Error   string        `json:"error,omitempty"`

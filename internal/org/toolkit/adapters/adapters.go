@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/platform/setting"
 )
 
-// Make makes the kinds and sets the egress policy. The caller limits the time of their requests. It fails where
+// Make makes the kinds and sets the egress policy. The caller limits the time of their requests. It fails if
 // TOOL_ALLOW_HOSTS or TOOL_CA_FILE cannot be used.
 func Make(t *toolkit.Toolkits, s setting.Settings) error {
 	policy, err := egress.Read(s.ToolAllowHosts, "TOOL_CA_FILE", s.ToolCAFile)
