@@ -42,8 +42,8 @@ var (
 	hangul        = languages("이다는의에고하가을로기은지한사도를인대어리서자스그정나시해아일라부으수들전제보여있니연구만과원조장상국안경주선비게와성")
 )
 
-// alphabet has the logarithm of how likely each letter of a language is. From each letter of a list to the next it is
-// less likely by the same amount.
+// alphabet has the logarithm of the likelihood of each letter of a language. From each letter of a list to the next the
+// likelihood falls by the same factor.
 type alphabet map[rune]float64
 
 func languages(lists ...string) []alphabet {
@@ -59,8 +59,8 @@ func languages(lists ...string) []alphabet {
 	return all
 }
 
-// candidate is an encoding that a text without a declaration may have, with the languages that are written in it.
-// The less common an encoding is, the more must speak for it.
+// candidate is an encoding that a text without a declaration may have, with the languages that are written in it. A
+// less common encoding needs more evidence.
 type candidate struct {
 	encoding  encoding.Encoding
 	languages []alphabet
@@ -82,7 +82,7 @@ var candidates = []candidate{
 	{charmap.CodePage852, central, 2}, {charmap.CodePage862, hebrew, 2}, {charmap.Macintosh, western, 2},
 }
 
-// marks are how texts in Unicode begin, and its encodings. That of UTF-32 begins with that of UTF-16.
+// marks are the first bytes of texts in Unicode, and their encodings. That of UTF-32 begins with that of UTF-16.
 var marks = []struct {
 	mark     string
 	encoding encoding.Encoding
@@ -136,11 +136,11 @@ const (
 	sampleSize  = 64 << 10
 	foreignSize = 4 << 10
 	searched    = 4 << 20 // bytes that are searched for such lines
-	// lettersBefore is how many bytes are looked at before the first character beyond ASCII of a line.
+	// lettersBefore is how many bytes are read before the first character beyond ASCII of a line.
 	lettersBefore = 20
 )
 
-// foreign are the first lines with characters beyond ASCII, each from some letters before these on.
+// foreign are the first lines with characters beyond ASCII. Each begins some letters before these.
 func foreign(data []byte) []byte {
 	var sample []byte
 	for line := range bytes.FieldsFuncSeq(data[:min(len(data), searched)], isLineEnd) {
@@ -159,7 +159,7 @@ func beyondASCII(r rune) bool { return r >= utf8.RuneSelf }
 
 func isLineEnd(r rune) bool { return r == '\n' || r == '\r' }
 
-// likelihood is the logarithm of how likely the characters of a text beyond ASCII are in a language.
+// likelihood is the logarithm of the likelihood of a text's characters beyond ASCII in a language.
 func (a alphabet) likelihood(text string) float64 {
 	score, before := 0.0, ' '
 	for i, r := range text {
@@ -172,7 +172,7 @@ func (a alphabet) likelihood(text string) float64 {
 	return score
 }
 
-// chance is the logarithm of how likely a character is between two others.
+// chance is the logarithm of the likelihood of a character between two others.
 func (a alphabet) chance(before, r, after rune) float64 {
 	chance, known := a[unicode.ToLower(r)]
 	if !known {
@@ -194,7 +194,7 @@ func (a alphabet) chance(before, r, after rune) float64 {
 	return chance
 }
 
-// unlisted is the logarithm of how likely a character is that a language does not have.
+// unlisted is the logarithm of the likelihood of a character that a language does not have.
 func unlisted(r rune) float64 {
 	switch {
 	case r == unicode.ReplacementChar || !unicode.IsGraphic(r):

@@ -8,8 +8,8 @@ import (
 )
 
 // Each calls f with each number below n, at most limit of them at a time, and returns the first error. An error or a
-// panic ends the context of the others; a panic is then the caller's. It would end the process else, with all that the
-// process does for others. It is for adapters: its goroutines are not those of a Host.
+// panic ends the context of the others. A panic of f is raised again in the caller's goroutine: otherwise it would end
+// the process with all its other work. It is for adapters: its goroutines are not those of a Host.
 func Each(ctx context.Context, n, limit int, f func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(limit)

@@ -150,7 +150,7 @@ type Sequence struct {
 	last string
 }
 
-// Next is the identifier for at and tail, or the successor of the last one if that is not lower.
+// Next is the identifier for at and tail. If the last one is not lower, it is the successor of the last one.
 func (s *Sequence) Next(at time.Time, tail uint64) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -79,7 +79,7 @@ func InvalidField(location, format string, args ...any) *Error {
 	}
 }
 
-// InvalidIf is [InvalidField] where bad is true, else nil. Several of them in [cmp.Or] are a list of checks.
+// InvalidIf is [InvalidField] if bad is true, else nil. Several of them in [cmp.Or] are a list of checks.
 func InvalidIf(bad bool, location, format string, args ...any) error {
 	if !bad {
 		return nil

@@ -19,8 +19,9 @@ import (
 )
 
 // A small schema may cause any amount of work: parts that refer to parts multiply the visits. The library makes all of
-// them and cannot be cancelled. So each part of a compiled schema gets a hook, in the place of the check of its format,
-// which comes first. It charges the following visits to a budget, and panics if that is exceeded or the context ended.
+// them and cannot be cancelled. So each part of a compiled schema gets a hook, in place of the check of its format,
+// which comes first. The hook charges the following visits to a budget. It panics if the budget is exceeded or the
+// context ended.
 const (
 	maxSteps    = 250_000 // steps of one check (visits of a part, or equal work): some tenths of a second
 	maxSchemas  = 4_000   // objects of a schema; the library searches all of them for each
@@ -172,7 +173,7 @@ func program(r *syntax.Regexp) int {
 	return min(size, maxProgram+1)
 }
 
-// part is the parts of a schema that the visit of a part leads to.
+// part has the parts of a schema that the visit of a part leads to.
 type part struct {
 	here  []*jsonschema.Schema // apply to the same value
 	below []*jsonschema.Schema // apply to each of its members
@@ -271,7 +272,7 @@ func partOf(s *jsonschema.Schema) *part {
 	return p
 }
 
-// nodes is how many values there are in a value, of which a long text counts for several.
+// nodes counts the values in a value. A long text counts as several.
 func nodes(v any) (n int) {
 	walk(v, 0, func(v any, _ int) {
 		text, _ := v.(string)

@@ -13,8 +13,8 @@ type foreign string
 func (f foreign) String() string        { return string(f) }
 func (foreign) MatchString(string) bool { return true }
 
-// loosen takes the foreign patterns out of a compiled schema. Their parts take more then: they are loose, and so is
-// each part that leads to one. Keywords that would take less for that go, too.
+// loosen removes the foreign patterns from a compiled schema. Their parts then accept more: they are loose, and so is
+// each part that leads to one. Keywords that would accept less because of that are removed, too.
 func loosen(parts map[*jsonschema.Schema]*part) {
 	loose := map[*jsonschema.Schema]bool{}
 	var waiting []*jsonschema.Schema
@@ -57,7 +57,7 @@ func loosen(parts map[*jsonschema.Schema]*part) {
 	}
 }
 
-// withoutForeign takes the foreign patterns out of one part. Members may fit those that are gone.
+// withoutForeign removes the foreign patterns from one part. Members may fit those that were removed.
 func withoutForeign(s *jsonschema.Schema) (had bool) {
 	if _, had = s.Pattern.(foreign); had {
 		s.Pattern = nil

@@ -117,7 +117,7 @@ func limit(s, out map[string]any, name, excluded string) {
 	}
 }
 
-// value mends the value of a keyword; ok is false where it must go.
+// value mends the value of a keyword; ok is false if the keyword must be left out.
 func (m *mender) value(of kind, v any, depth int) (mended any, ok bool) {
 	switch of {
 	case aSchema:
@@ -235,7 +235,7 @@ func (m *mender) replace(within any, step string) {
 	}
 }
 
-// cloned is a value of which no part is shared with another.
+// cloned is a copy of a value that shares no part with another.
 func cloned(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -87,11 +87,11 @@ type mender struct {
 type members struct {
 	properties map[string]any
 	required   []string
-	words      map[string]any // keywords of what the part refers to
+	words      map[string]any // keywords of the target of the part's reference
 	groups     []string       // the members of each alternative
 }
 
-// members reads a part of the schema at the top, with the parts that apply to the same object. fits is false where no
+// members reads a part of the schema at the top, with the parts that apply to the same object. fits is false if no
 // object fits it.
 func (m *mender) members(part any, depth int) (of members, fits bool) {
 	of = members{properties: map[string]any{}}
@@ -174,7 +174,7 @@ func (m *mender) or(of *members, more members) {
 	of.required = slices.DeleteFunc(slices.Clone(of.required), func(name string) bool { return !known[name] })
 }
 
-// both is a member of which two parts speak: the keywords of both, with the members that each names.
+// both merges two parts for one member: the keywords of both, with the members that each names.
 func (m *mender) both(a, b any) any {
 	own, isOwn := a.(map[string]any)
 	more, isMore := b.(map[string]any)
@@ -248,7 +248,7 @@ func distinct(list []any) []any {
 	return all
 }
 
-// values are those to which a member is limited; nil: to none.
+// values are the allowed values of a member; nil: any.
 func values(s map[string]any) []any {
 	if only, is := s["const"]; is {
 		return []any{only}
@@ -302,7 +302,7 @@ func Target(root, reference any) (_ any, there bool) {
 	return follow(root, steps)
 }
 
-// pointer is the way to the target of a reference within the schema: names of members and indexes of lists.
+// pointer is the path to the target of a reference within the schema: names of members and indexes of lists.
 func pointer(reference any) (steps []string, within bool) {
 	text, _ := reference.(string)
 	rest, within := strings.CutPrefix(text, "#")
@@ -366,7 +366,7 @@ func anys(texts []string) []any {
 // theirs are the types of JSON schema.
 var theirs = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 
-// typesOf are the types that a schema names; others than those of JSON schema are none.
+// typesOf are the types that a schema names. Types that JSON schema does not have are left out.
 func typesOf(v any) (types []string) {
 	named := texts(v)
 	if one, ok := v.(string); ok {

@@ -73,7 +73,7 @@ func Compile(raw json.RawMessage) (s Schema, err error) {
 	return Schema{compiled, m}, nil
 }
 
-// withoutDrafts takes the drafts that are not known out of a schema: it is read as one of today's.
+// withoutDrafts removes unknown drafts from a schema: it is then read as one of today's draft.
 func withoutDrafts(v any) {
 	for _, one := range list(v) {
 		withoutDrafts(one)
@@ -95,7 +95,7 @@ func withoutDrafts(v any) {
 	}
 }
 
-// recoverTo turns a panic of the library into an error: it was not made for hostile schemas.
+// recoverTo turns a panic of the library into an error. The library was not made for hostile schemas.
 func recoverTo(err *error) {
 	switch p := recover().(type) {
 	case nil:

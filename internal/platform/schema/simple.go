@@ -151,7 +151,7 @@ func (m *mender) forms(choices []any, depth int) (forms []map[string]any) {
 	return forms
 }
 
-// whole is a part merged with its references and its allOf. The references are via.
+// whole is a part merged with its references and its allOf. via are the references so far.
 func (m *mender) whole(s map[string]any, depth int) (all map[string]any, via []string) {
 	parts := list(s["allOf"])
 	if target, there := Target(m.root, s["$ref"]); there {

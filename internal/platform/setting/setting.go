@@ -139,8 +139,8 @@ func Names() map[string]Kind {
 	return all
 }
 
-// Secret is the setting of this name and of the kind [Secret], to be read or changed. It panics where there is none
-// that is a text.
+// Secret is the setting of this name and of the kind [Secret], to be read or changed. It panics if there is none that
+// is a text.
 func (s *Settings) Secret(name string) *string {
 	all := reflect.ValueOf(s).Elem()
 	for _, f := range reflect.VisibleFields(all.Type()) {

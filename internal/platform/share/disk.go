@@ -8,8 +8,8 @@ import (
 // Disk divides the free part of a disk, which other programs use as well. An organization may store bytes while at
 // least as many stay free as it then has. So it takes at most half of the part that other organizations leave.
 //
-// An organization has the bytes that it has stored since the process began, without those that were deleted. With a
-// reserve, bytes count only while less than the reserve is free. Disk is safe for concurrent use.
+// An organization has the bytes that it has stored since the process began, minus deleted ones. With a reserve, bytes
+// count only while less than the reserve is free. Disk is safe for concurrent use.
 type Disk struct {
 	left    func() int64 // in bytes
 	reserve int64        // 0: all of it

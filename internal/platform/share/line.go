@@ -53,7 +53,7 @@ func (l *Line[T]) first(path []string, may func(path []string) bool) bool {
 	return len(l.waiting) > 0
 }
 
-// Pop removes the one that First has found. Names on its path come last, if more of theirs wait.
+// Pop removes the element that First has found. Names on its path come last, if more of their elements wait.
 func (l *Line[T]) Pop() (one T) {
 	if len(l.turn) == 0 {
 		var none T
@@ -73,7 +73,7 @@ func (l *Line[T]) Pop() (one T) {
 	return one
 }
 
-// Yield puts the names of a path behind the others that wait.
+// Yield puts the names of a path after the other waiting names.
 func (l *Line[T]) Yield(path ...string) {
 	for _, name := range path {
 		at := slices.Index(l.turn, name)

@@ -34,7 +34,7 @@ func Of(ctx context.Context) Holder {
 // Limits are how much there is, in units of the caller's choice: bytes, workers.
 type Limits struct {
 	All          int64 // for everybody together, with the reserve
-	Reserve      int64 // the part of All that is kept for who holds little; 0: there is none
+	Reserve      int64 // the part of All that is kept for holders of little; 0: there is none
 	Organization int64 // for each organization; 0: no limit of its own
 	User         int64 // for each user; 0: no limit of its own
 	Key          int64 // for each API key; 0: no limit of its own
@@ -64,7 +64,7 @@ type Pool struct {
 	limits Limits
 
 	mu            sync.Mutex
-	all, reserved int64 // reserved: what is held of the reserve
+	all, reserved int64 // reserved: the held part of the reserve
 	organizations map[string]*held
 	users         map[Holder]int64 // what users hold, by holders without a key, and what keys hold
 	line          Line[*waiter]
@@ -103,7 +103,7 @@ type Part struct {
 // Part begins a part of nothing.
 func (p *Pool) Part(holder Holder) *Part { return &Part{pool: p, holder: holder} }
 
-// Take adds n units, which is not negative, to the part. The error is a [*Refusal]: nothing is added.
+// Take adds n units to the part; n is not negative. If the error is a [*Refusal], nothing is added.
 func (t *Part) Take(n int64) error {
 	t.pool.mu.Lock()
 	defer t.pool.mu.Unlock()
@@ -243,7 +243,7 @@ func (p *Pool) organization(name string) held {
 // much its user holds.
 func (p *Pool) decide(organization held, user, n int64) (reserved int64, refusal *Refusal) {
 	limits := p.limits
-	open := limits.All - limits.Reserve - (p.all - p.reserved) // what is free outside of the reserve
+	open := limits.All - limits.Reserve - (p.all - p.reserved) // the free part outside of the reserve
 	reserved = max(0, n-max(0, open))
 	left := limits.Reserve - (p.reserved - organization.reserved) // of the reserve, without other organizations
 	switch half := left - left/2; {

@@ -223,7 +223,7 @@ func fault(err error) error {
 // TypeError is the error of a value of the wrong type. Its text has no words of Go.
 type TypeError struct {
 	Place  string // of the value, as of [Place]; empty for the text's own
-	Wanted string // what it must be, like "must be a string"
+	Wanted string // the required type, like "must be a string"
 }
 
 func (e *TypeError) Error() string {
@@ -245,7 +245,7 @@ func Unmarshal(raw []byte, into any) error {
 	return nil
 }
 
-// Place is a place in a JSON text as errors name it: .model.name, .tools[3]. The names in it are the sender's.
+// Place is a location in a JSON text as errors name it: .model.name, .tools[3]. The names in it are the sender's.
 func Place(p jsontext.Pointer) string {
 	var b strings.Builder
 	for name := range p.Tokens() {

@@ -11,13 +11,13 @@ import (
 // header is the name of W3C Trace Context for the span of a caller. Its state and baggage are neither read nor sent.
 const header = "traceparent"
 
-// parse reads a traceparent. The span context is not valid where the text is not.
+// parse reads a traceparent. For an invalid text the span context is not valid.
 func parse(traceparent string) oteltrace.SpanContext {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{header: traceparent})
 	return oteltrace.SpanContextFromContext(ctx)
 }
 
-// Parent is the traceparent for requests that are a part of the context's span; empty where that is not sampled.
+// Parent is the traceparent for requests that are a part of the context's span; empty if that is not sampled.
 func Parent(ctx context.Context) string {
 	if !oteltrace.SpanContextFromContext(ctx).IsSampled() {
 		return ""

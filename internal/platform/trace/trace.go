@@ -42,7 +42,7 @@ func Provider(name string) string {
 
 // Of is the span context of the root of a thing's trace. The id is one of package host. The trace's id is its 24 digits
 // and the last 8 of them again; the root's id is its last 16 digits. A trace's id begins with the second of the thing's
-// creation, as X-Ray wants it. The part that decides on sampling is random. ok is false where id has another form.
+// creation, as X-Ray requires. The part that decides on sampling is random. ok is false if id has another form.
 func Of(id string) (root oteltrace.SpanContext, ok bool) {
 	var trace oteltrace.TraceID
 	if len(id) != 24 || strings.ToLower(id) != id {
@@ -73,7 +73,7 @@ func isSilent(s oteltrace.Span) bool                      { p, ok := s.(parent);
 // none is the span of a context without one.
 var none = oteltrace.SpanFromContext(context.Background())
 
-// With is a context in which t makes the spans; none where t is nil.
+// With is a context in which t makes the spans. If t is nil, no spans are made.
 func With(ctx context.Context, t *Tracer) context.Context {
 	if t == nil {
 		return ctx
@@ -120,7 +120,7 @@ func start(
 }
 
 // Fail marks a span's work as failed, by a code of ours: an error's text may have the words of others. It does nothing
-// where code is empty.
+// if code is empty.
 func Fail(span oteltrace.Span, code string) {
 	if code != "" && span.IsRecording() {
 		span.SetStatus(codes.Error, "")

@@ -53,7 +53,7 @@ func (ids) NewIDs(ctx context.Context) (oteltrace.TraceID, oteltrace.SpanID) {
 	}
 	var trace oteltrace.TraceID
 	var span oteltrace.SpanID
-	// Names, no secrets. The bit that is set keeps them from being zero; sampling does not look at it.
+	// Names, no secrets. The set bit keeps them from being zero; sampling ignores it.
 	binary.BigEndian.PutUint64(trace[:8], rand.Uint64())   //nolint:gosec // see above
 	binary.BigEndian.PutUint64(trace[8:], rand.Uint64()|1) //nolint:gosec // see above
 	binary.BigEndian.PutUint64(span[:], rand.Uint64()|1)   //nolint:gosec // see above

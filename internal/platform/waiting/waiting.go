@@ -23,7 +23,7 @@ type Clock struct {
 	since time.Duration
 	total time.Duration
 
-	left func(lasted time.Duration) time.Duration // nil: nobody need be asked
+	left func(lasted time.Duration) time.Duration // nil: no limit
 }
 
 type clockKey struct{}

@@ -27,7 +27,7 @@ const (
 	Gemini    Provider = "Gemini"               // zed#44875, AstrBot#7572, opencode#2687, openswarm#24
 )
 
-// Refused returns why a provider refuses a schema; empty where it takes it.
+// Refused returns the reason why a provider refuses a schema; empty if it takes it.
 func Refused(by Provider, raw json.RawMessage) string {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	top, is := document.(map[string]any)
@@ -156,7 +156,7 @@ func (r rules) own(s map[string]any) string {
 	return ""
 }
 
-// notPython matches expressions that the re module of Python does not read, of those in schemas.
+// notPython matches expressions in schemas that the re module of Python does not read.
 var notPython = regexp.MustCompile(`\\[pPzZ]|\(\?<[a-z]|\\u\{`)
 
 // geminis are the keywords of Gemini's Schema. Its parser refuses each other member: "Unknown name".

@@ -76,7 +76,7 @@ type Exporter struct {
 	quiet   time.Time // nothing is sent before
 }
 
-// New makes an exporter. It fails where the endpoint or a header cannot be used.
+// New makes an exporter. It fails if the endpoint or a header cannot be used.
 func New(o Options) (*Exporter, error) {
 	at, err := url.Parse(o.Endpoint)
 	if err != nil || at.Host == "" || (at.Scheme != "http" && at.Scheme != "https") {
@@ -170,7 +170,7 @@ func (e *Exporter) Flush(ctx context.Context) {
 	}
 }
 
-// next takes the next batch; none while the receiver is left alone.
+// next takes the next batch; none during the pause after a failure.
 func (e *Exporter) next() []sdktrace.ReadOnlySpan {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -180,12 +180,12 @@ func (e *Exporter) next() []sdktrace.ReadOnlySpan {
 	n := min(len(e.spans), batch)
 	spans := e.spans[:n:n]
 	if e.spans = e.spans[n:]; len(e.spans) == 0 {
-		e.spans = nil // the array behind it is free to go
+		e.spans = nil // the array of the old slice can be freed
 	}
 	return spans
 }
 
-// note notes how the sending of a batch ended. One that may be sent again goes back to where it was, if there is room.
+// note records the outcome of sending a batch. A batch that may be sent again returns to the buffer, if there is room.
 func (e *Exporter) note(spans []sdktrace.ReadOnlySpan, refused int64, again time.Duration, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -204,7 +204,7 @@ func (e *Exporter) note(spans []sdktrace.ReadOnlySpan, refused int64, again time
 	} else {
 		e.dropped += int64(len(spans))
 	}
-	if errors.Is(err, context.Canceled) { // the process stops; what is left is sent at its end
+	if errors.Is(err, context.Canceled) { // the process stops; the rest is sent at its end
 		return
 	}
 	e.pause = min(max(2*e.pause, firstPause, again), longest)

@@ -81,7 +81,7 @@ func attributes(list []attribute.KeyValue) []keyValue {
 	return out
 }
 
-// valueOf is an AnyValue. Types that no span of ours has are texts.
+// valueOf is an AnyValue. Types that our spans do not use become texts.
 func valueOf(v attribute.Value) object {
 	switch v.Type() {
 	case attribute.BOOL:
