@@ -16,7 +16,7 @@ type reading struct {
 	days bool        // days in UTC need not be divided further
 }
 
-// source is where a span of time is read from.
+// source is the source from which a span of time is read.
 type source int
 
 const (

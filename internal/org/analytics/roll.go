@@ -332,7 +332,7 @@ func (w *roller) told(k rollup.Key) rollup.Key {
 // stands reports whether these are the pages of a quarter as they are stored.
 func (w *roller) stands(ctx context.Context, at time.Time, pages [][]byte) (bool, error) {
 	if len(pages) == 0 {
-		return true, nil // where nothing is in the ledger nothing was
+		return true, nil // no entries now, so there were none before
 	}
 	if d := at.Truncate(day); w.marks == nil || !d.Equal(w.day) {
 		w.marks, w.day = map[time.Time]hash.Hash{}, d

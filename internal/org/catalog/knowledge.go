@@ -22,7 +22,7 @@ type KnowledgeBase struct {
 	Chunking     Chunking       `json:"chunking"`
 	Language     string         `json:"language,omitzero"` // of its documents, as ISO 639-1; empty: it is detected
 	GroupIDs     []string       `json:"group_ids"`         // whose members may read; none: the whole organization
-	// Collection is where the index has the chunks that search finds.
+	// Collection is the part of the index with the chunks that search finds.
 	Collection string   `json:"collection"`
 	Rebuild    *Rebuild `json:"rebuild,omitzero"` // nil: the wanted settings are in force
 	// Index names the index that has all chunks of the base; any other index lacks some.
@@ -119,7 +119,7 @@ const (
 	FromFile   = "file"
 )
 
-// Source is where a document came from.
+// Source is the origin of a document.
 type Source struct {
 	Kind string `json:"kind"`
 	Name string `json:"name,omitzero"`

@@ -17,7 +17,7 @@ func spec(bases int, mode string, tools ...string) catalog.AgentSpec {
 }
 
 // A policy knows a tool by the name under which it is offered and by its own. A tool of the service counts while the
-// agent has it. Other names have each call wait for an approval.
+// agent has it. With other names, each call waits for an approval.
 func TestAPolicyKnowsTheToolsOfItsAgent(t *testing.T) {
 	offers := []tool.Offer{
 		{Spec: tool.Spec{Name: "pay_bank"}, Own: "pay"}, {Spec: tool.Spec{Name: "look"}, Own: "look"},

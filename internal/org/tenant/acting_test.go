@@ -127,7 +127,7 @@ func TestSendersOfOtherOrganizationsAreNobody(t *testing.T) {
 	}
 }
 
-// The rate limit is that of the key, wherever its operator acts.
+// The rate limit is that of the key, in any organization in which its operator acts.
 func TestRatesAreThoseOfTheKey(t *testing.T) {
 	w := newWorld(t)
 	other := w.another()

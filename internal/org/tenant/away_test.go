@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// patience is how many times a call of the store is tried.
+// patience is how many times a call of the store is attempted.
 const patience = 8
 
 // Any call of the store may fail for good. Then the operation returns an error and writes nothing. It does not return a
@@ -276,7 +276,7 @@ func (w *world) toolkit() string {
 	return k.ID
 }
 
-// earlier makes a user one of a store in which operator keys were not counted.
+// earlier turns a user into one of a store in which operator keys were not counted.
 func (w *world) earlier(user string) {
 	u, err := record.Resource[catalog.User](w.Context(), w.store, w.home, user)
 	require.NoError(w, err)

@@ -411,7 +411,7 @@ func TestBudgetEditMergesMembers(t *testing.T) {
 	}
 }
 
-// Prices are of models by provider and name, each once, and no number that is none; a currency has three letters.
+// Prices are of models by provider and name, each once, and are finite numbers. A currency has three letters.
 func TestPricesAreChecked(t *testing.T) {
 	w := newWorld(t)
 	edit := func(e tenant.OrganizationEdit) string {

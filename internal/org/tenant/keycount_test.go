@@ -152,8 +152,8 @@ func TestAKeyCountsForAMinuteAfterItsEnd(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// An organization and a user of earlier versions have no count. It is made of the keys that they have, and keys end and
-// come before that as ever.
+// An organization and a user of earlier versions have no count. The count is made of the keys that they have. Until
+// then keys are created and revoked as before.
 func TestAnOrganizationWithoutACountIsCounted(t *testing.T) {
 	w, ids := few(t, "a@example.com", "b@example.com")
 	var keys []record.Entity[catalog.APIKey]
@@ -220,7 +220,7 @@ func TestKeysThatWereNeverCountedStayGood(t *testing.T) {
 	assert.EqualValues(t, 6, p.Extras["used"])
 }
 
-// A key changes nothing that the organization or the user shows. So an edit of theirs that was read before it is made.
+// A key changes nothing that the organization or the user shows. So an edit of them that was read before it succeeds.
 func TestKeysLeaveTheVersionsOfUserAndOrganization(t *testing.T) {
 	w, ids := few(t, "a@example.com")
 	first, err := w.newKey(ids[0], time.Hour)

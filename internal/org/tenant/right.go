@@ -58,7 +58,7 @@ func (r *Right) Lasts(ctx context.Context) bool {
 	if r.tenants.defaults.Alone && err == nil {
 		every = aloneCheckEvery
 	}
-	r.seen, r.ends, r.next = n, ends, now+every // also where the store cannot be reached
+	r.seen, r.ends, r.next = n, ends, now+every // also if the store cannot be reached
 	if !ends.IsZero() {
 		r.next = min(r.next, now+max(0, ends.Sub(r.tenants.host.Now())))
 	}

@@ -288,7 +288,7 @@ func TestLimitsAreTheFirstSetBelowTheCeiling(t *testing.T) {
 		w.ActiveLimit(catalog.Agent{Spec: catalog.AgentSpec{Limits: catalog.AgentLimits{MaxActiveSeconds: to(3)}}}))
 }
 
-// Operators set ceilings; an admin sets limits below them, and may send back the ceilings that were shown.
+// Operators set ceilings. An admin sets limits below them, and may send back the ceilings that it has read.
 func TestOnlyOperatorsSetCeilings(t *testing.T) {
 	admin, operator := tenant.Principal{Level: tenant.LevelAdmin}, tenant.Platform()
 	type edit = tenant.OrganizationEdit

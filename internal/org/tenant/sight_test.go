@@ -58,8 +58,8 @@ func TestARefusalOfAChatHidesItsGroups(t *testing.T) {
 	assert.NotEqual(t, refusal, w.MayReach(t.Context(), member, lifecycle.Whose{Agent: closed, Owner: "u"}))
 }
 
-// A file is seen with at least one of the runs that have held it. Before any has, it is its uploader's and admins', and
-// everybody's where chats are shared.
+// A file is seen with at least one of the runs that have held it. Before that, its uploader and admins see it, and all
+// members if chats are shared.
 func TestWhoReadsAFileOfOwnChats(t *testing.T) {
 	w := newWorld(t)
 	agent := w.agent(func(*catalog.AgentSpec) {})

@@ -217,7 +217,7 @@ func TestARightIsCheckedAfterAChangeWhereNoOtherProcessMakesAny(t *testing.T) {
 	}
 }
 
-// A stream ends in the moment in which its key expires, without a notification and without a read before.
+// A stream ends at the moment when its key expires, without a notification and without a read before.
 func TestAStreamsRightEndsInTheMomentItsKeyExpires(t *testing.T) {
 	const blink = time.Millisecond
 	for _, ends := range []time.Duration{5 * time.Second, 20 * time.Second, 33 * time.Second} {

@@ -342,7 +342,8 @@ func TestUploadedDocumentNamesTheServers(t *testing.T) {
 	assert.Equal(t, []string{"act"}, enabled(t, s, e.Value.ID))
 }
 
-// A document that its owner gives may name servers beside its own, for a path or an operation. They get no credentials.
+// A document that its owner gives may name servers besides its own, for a path or an operation. They get no
+// credentials.
 func TestServersBesideTheDocumentsOwnGetNoCredentials(t *testing.T) {
 	for scheme, c := range schemes {
 		t.Run(scheme, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// policy is the approval of a tool; empty where no call needs one.
+// policy is the approval of a tool; empty if no call needs one.
 func policy(t *testing.T, s *toolkit.Toolkits, id, name string) string {
 	t.Helper()
 	one := only(t, s, id, name)
@@ -85,7 +85,7 @@ func TestNewToolsThatMayChangeSomethingNeedAnApproval(t *testing.T) {
 	}
 }
 
-// A rule that no call needs an approval was made for another call: one that changed nothing, or went elsewhere.
+// A rule that no call needs an approval was made for another call. That call changed nothing, or went elsewhere.
 func TestAToolThatTurnsNeedsAnApprovalAgain(t *testing.T) {
 	refresh := func(s *toolkit.Toolkits, id string, changed ...string) {
 		t.Helper()

@@ -25,8 +25,8 @@ func only(t *testing.T, s *toolkit.Toolkits, id, name string) toolkit.Tool {
 	return toolkit.Tool{}
 }
 
-// A tool that its server removes and offers again has the rules that its owner had set. Its approval begins again if a
-// call may change something: the owner decided about another time.
+// A tool that its server removes and offers again has the rules that its owner had set. If a call may change something,
+// its approval begins again: the owner decided before the removal.
 func TestAToolOfferedAgainHasItsRules(t *testing.T) {
 	scope, limit, no := record.Of("o"), 5_000, false
 	k := &kind{names: []string{"pay", "look"}, safe: true}

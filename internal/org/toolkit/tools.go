@@ -495,7 +495,7 @@ type opened struct {
 	id     string
 	do     caller
 	end    func() // of their session; nil: it has none
-	broken string // why they cannot be called, where a retry would not help: the model gets it
+	broken string // why they cannot be called, if a retry would not help: the model gets it
 }
 
 func (s *Toolkits) open(ctx context.Context, t catalog.Toolkit) (*opened, error) {

@@ -119,7 +119,7 @@ func (o oddly) checked(depth int) map[string]any {
 	return s
 }
 
-// A value that fits a schema is not refused where a part of it is not checked.
+// A value that fits a schema is not refused if a part of it is not checked.
 func TestWhatIsNotCheckedOnlyTakesMore(t *testing.T) {
 	values := []string{`"a"`, `"b"`, `{}`, `{"a":"a"}`, `{"a":"b"}`, `{"b":"a","ab":1}`,
 		`{"a":{"a":"b"},"b":{"b":"a"}}`, `["a","b"]`, `["b",{"a":"a"},["a"]]`, `1`}

@@ -68,7 +68,7 @@ func TestDeletedBytesComeBackToTheirOwner(t *testing.T) {
 	assert.Equal(t, int64(115), d.fill("hog"), "half")
 }
 
-// A large value is not stored in halves: as much as it has stays left.
+// A value is stored only if at least as many bytes stay free as the organization then has.
 func TestALargeValueLeavesAsMuch(t *testing.T) {
 	d := disk(200, 0)
 	assert.False(t, d.Take(of("a"), 101))

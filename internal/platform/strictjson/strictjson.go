@@ -131,7 +131,7 @@ func Number(text string) (plain string, ok bool) {
 	}
 	whole, fraction, _ := strings.Cut(digits, ".")
 	digits = strings.TrimLeft(whole+fraction, "0")
-	point := len(digits) - len(fraction) + exponent // where the decimal point stands among the digits
+	point := len(digits) - len(fraction) + exponent // the position of the decimal point among the digits
 	digits = strings.TrimRight(digits, "0")
 	switch {
 	case digits == "":

@@ -43,7 +43,7 @@ func tracer(share float64) (*trace.Tracer, *sink) {
 	return trace.New(share, s), s
 }
 
-// names are the ids of a span context: those are equal where its flags are not.
+// names are the ids of a span context, which are equal even if its flags differ.
 func names(at oteltrace.SpanContext) string {
 	return at.TraceID().String() + "-" + at.SpanID().String()
 }
@@ -234,7 +234,7 @@ func TestRequestsCarryTheSpanThatTheyAreAPartOf(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
-// A program of ours that answers another goes on in its trace; where that is not sampled, it makes nothing.
+// A program of ours that answers another one goes on in its trace. If that is not sampled, it makes nothing.
 func TestAnAnswerIsAPartOfTheSpanThatAsks(t *testing.T) {
 	asks, asked := tracer(1)
 	answers, answered := tracer(1)

@@ -46,7 +46,7 @@ const MaxQuoted = 300
 
 // Limits of the parts of documents that a run keeps.
 const (
-	maxPlaces   = 1000      // where one citation stands in an answer
+	maxPlaces   = 1000      // positions of one citation in an answer
 	maxPassages = 192 << 10 // bytes of text of one search's passages
 	maxRun      = 8 << 20   // of all searches of a run
 	leastOfRun  = 2 << 10   // of a search beyond that

@@ -100,7 +100,7 @@ func TestOfJSONOnlyStringsCite(t *testing.T) {
 	assert.Equal(t, [][2]int{{32, 35}}, list[1].At)
 }
 
-// An answer of nothing but numbers costs no more than its places.
+// An answer of only numbers has a bounded number of places.
 func TestPlacesOfACitationAreBounded(t *testing.T) {
 	list := citation.Cited(strings.Repeat("[1]", 5000), false, map[int]record.Source{1: source(1, "a", 0)})
 	require.Len(t, list, 1)

@@ -114,7 +114,8 @@ func TestBlobsOfDeletedToolkitAreDeleted(t *testing.T) {
 	require.ErrorIs(t, err, record.ErrConflict)
 }
 
-// Bytes that come as a stream, and places for several blobs, are kept once a commit names them, and deleted otherwise.
+// Bytes that come as a stream, and prefixes for several blobs, are kept once a commit names them, and deleted
+// otherwise.
 func TestStoredBytesAndPlacesAreDeletedUnlessNamed(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	d := catalog.Document{ID: "d", Organization: "o"}
@@ -157,7 +158,7 @@ func TestStoredBytesAndPlacesAreDeletedUnlessNamed(t *testing.T) {
 	assert.Equal(t, "bytes", string(b))
 }
 
-// The room of deleted blobs comes back to their owner, also where an operator of another organization deletes them.
+// The room of deleted blobs returns to their owner, also if an operator of another organization deletes them.
 func TestDeletedBlobsAreTheirOwners(t *testing.T) {
 	e := newEstate(t)
 	ctx := share.With(t.Context(), share.Holder{Organization: "operators"})

@@ -56,7 +56,7 @@ func TestChatIsReadAsWritten(t *testing.T) {
 	}
 }
 
-// A client's own chat id is valid in its organization only; the service's ids are unique globally, and each belongs to
+// A client's own chat id is valid in its organization only. The service's ids are unique globally, and each belongs to
 // one organization.
 func TestOwnChatIDsAreScopedToTheOrganization(t *testing.T) {
 	ours, theirs := "69a42a400000000000000001", "69a42a400000000000000002"

@@ -117,7 +117,7 @@ func TestLostAnswerMakesTheOutcomeUnknown(t *testing.T) {
 	assert.Empty(t, runCode(err))
 }
 
-// The end of the caller's context does not interrupt a commit, only the commit's own bound does; reads are interrupted.
+// The end of the caller's context does not interrupt a commit; only the commit's own bound does. Reads are interrupted.
 func TestEndedContextDoesNotInterruptACommit(t *testing.T) {
 	w := newRunWorld(t)
 	gone, cancel := context.WithCancel(w.ctx())

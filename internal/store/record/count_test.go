@@ -123,7 +123,7 @@ func (b *together) Query(ctx context.Context, r table.Range) ([]*table.Item, err
 	return b.Table.Query(ctx, r)
 }
 
-// Each run and each token is counted once, in whichever item; concurrent counts are not lost.
+// Each run and each token is counted once, in any item; concurrent counts are not lost.
 func TestBudgetCountsEachRunAndTokenOnce(t *testing.T) {
 	s, h := newStore()
 	const name = "user/u/2026-01"
@@ -229,8 +229,8 @@ func (q *queries) Query(ctx context.Context, r table.Range) ([]*table.Item, erro
 	return q.Table.Query(ctx, r)
 }
 
-// A run of a thousand calls seldom reads a budget of which much is left, however many runs go on. It reads a budget
-// before each call when little is left.
+// A run of a thousand calls seldom reads a budget that has much left, however many runs go on. It reads a budget before
+// each call when little is left.
 func TestARunSeldomReadsABudgetOfWhichMuchIsLeft(t *testing.T) {
 	h := host.System()
 	items := &queries{Table: memtable.New(h.Now)}
@@ -266,7 +266,7 @@ func TestARunSeldomReadsABudgetOfWhichMuchIsLeft(t *testing.T) {
 	assert.Equal(t, calls, items.n, "little is left")
 }
 
-// Embeddings count in the budgets that limit tokens, in no others, and stand in the ledger among the runs.
+// Embeddings count only in the budgets that limit tokens. The ledger lists them among the runs.
 func TestEmbeddingsAreCharged(t *testing.T) {
 	e := newEstate(t)
 	first := e.charge(e.organization, e.now)

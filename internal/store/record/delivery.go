@@ -42,7 +42,7 @@ type Delivery struct {
 	Tries       int               `json:"tries,omitzero"`   // counted against the maximum
 }
 
-// Address is where the delivery goes, or went.
+// Address is the target of the delivery.
 func (h Delivery) Address() string { return cmp.Or(h.CallbackURL, h.PushedTo) }
 
 // EndedBefore reports whether the last attempt of the delivery was before a time, and no attempt will follow.

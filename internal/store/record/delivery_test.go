@@ -13,7 +13,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// A delivery is read as it was written, also its body: up to 8 KiB in the item, larger ones in the blob store.
+// A delivery is read as it was written, with its body. A body of up to 8 KiB is in the item, a larger one in the blob
+// store.
 func TestDeliveryIsReadAsWritten(t *testing.T) {
 	for _, n := range []int{0, 8 << 10, 8<<10 + 1} {
 		w := runBlank(t)

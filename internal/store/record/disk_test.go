@@ -90,7 +90,7 @@ func TestEntriesOfTheAuditLogNeedRoom(t *testing.T) {
 	assert.Len(t, e.entries(e.organization), before+3)
 }
 
-// Of a unit of work that finds no room no blob stays.
+// A unit of work that finds no room leaves no blob.
 func TestNoBlobStaysWithoutRoom(t *testing.T) {
 	for name, left := range map[string]int64{"for its blobs": 1 << 40, "for its rows": 0} {
 		w := newRunWorld(t)

@@ -362,7 +362,7 @@ const (
 // Call is a tool call that the model requested.
 type Call struct {
 	ID     string `json:"id"`              // assigned by this service: its number in the reply
-	Label  string `json:"label,omitempty"` // the model's own id, where it is unique in the run
+	Label  string `json:"label,omitempty"` // the model's own id, if it is unique in the run
 	Name   string `json:"name"`
 	Source string `json:"source,omitempty"` // the tool that had the name then: <toolkit id>/<own name>
 	// Fingerprint identifies that tool as it was then; see tool.Fingerprint.

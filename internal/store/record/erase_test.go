@@ -40,8 +40,8 @@ func (w *runWorld) reuse(key string) {
 	})
 }
 
-// An erased run takes along all that belongs to it, also of the messages that were dropped with it, and nothing else.
-// With keepLinks its head stays as a link in the chat that is in no listing.
+// With an erased run everything is deleted that belongs to it or to the messages that were dropped with it, and nothing
+// else. With keepLinks its head stays as a link in the chat that is in no listing.
 func TestErasedRunTakesAlongAllThatBelongsToIt(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		w := newRunWorld(t)

@@ -6,5 +6,5 @@ var (
 	EstateReleaseAll = (*Store).releaseAll
 )
 
-// EstateOldSecret is where older versions stored the secret that signed run tokens.
+// EstateOldSecret is the key under which older versions stored the secret that signed run tokens.
 var EstateOldSecret = oldSecretKey()

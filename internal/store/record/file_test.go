@@ -50,7 +50,7 @@ func TestFileStoredBeforeHoldsWereCountedStays(t *testing.T) {
 	require.ErrorIs(t, err, blob.ErrMissing, "and its bytes go with it, where they always were")
 }
 
-// A duplicate wake-up message does not end the wait for bytes that may still be sent to a file's presigned address.
+// A duplicate wakeup does not end the wait for bytes that may still be sent to a file's presigned address.
 func TestDeletionWaitsForThePresignedAddressToExpire(t *testing.T) {
 	h := host.System()
 	blobs := &memblob.Store{}
@@ -204,8 +204,8 @@ func TestBytesStayWhenTheClientDisconnects(t *testing.T) {
 	assert.True(t, e.file(e.empty).Uploaded)
 }
 
-// Bytes are kept when it is not known whether a description names them. When one does, though its answer was lost and
-// another write came since, the upload has succeeded.
+// Bytes are kept when it is not known whether a description names them. The upload has succeeded when one does, though
+// its response was lost and another write came since.
 func TestBytesAreKeptAfterALostAnswer(t *testing.T) {
 	for _, fault := range []faulttable.Fault{faulttable.AppliedUnknown, faulttable.LostUnknown} {
 		e := newEstate(t)
@@ -251,7 +251,8 @@ func TestRemovedFileCannotBeReadOrChanged(t *testing.T) {
 	assert.Equal(t, before, e.stored())
 }
 
-// Holding a file of another organization, or one that does not exist, fails and names it; nothing is held then.
+// A hold of a file of another organization, or of a missing one, fails with an error that names the file. Nothing is
+// held then.
 func TestMissingFileCannotBeHeld(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
 	gone := e.fileEntity(e.plain)

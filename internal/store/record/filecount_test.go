@@ -59,7 +59,7 @@ func TestFilesAreCountedFromTheirDescriptionsToTheirEnds(t *testing.T) {
 	assert.Zero(t, filesOf(t, s, "u"))
 }
 
-// A file that an earlier version stored was not counted when it came, and is not when it goes.
+// A file that an earlier version stored was not counted when it came, and is not counted when it is deleted.
 func TestFilesOfEarlierVersionsAreNotCounted(t *testing.T) {
 	s := limiting(record.FileLimits{User: record.FileUse{Count: 1, Bytes: 1}})
 	f := s.NewFile("o", "u", "a", "")
@@ -73,7 +73,8 @@ func TestFilesOfEarlierVersionsAreNotCounted(t *testing.T) {
 	assert.Zero(t, filesOf(t, s, "u"))
 }
 
-// However many come at the same time, a user and an organization have exactly as many files, and bytes, as they may.
+// However many files come at the same time, a user and an organization get exactly as many files, and bytes, as they
+// may have.
 func TestFilesAreLimitedHoweverManyComeTogether(t *testing.T) {
 	for name, limits := range map[string]record.FileLimits{
 		"user":         {User: record.FileUse{Count: 6, Bytes: 100}},

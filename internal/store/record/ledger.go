@@ -49,7 +49,7 @@ type Entry struct {
 
 	// Entries of earlier versions do not have these.
 	APIKeyID string `json:"api_key_id,omitzero"`
-	Model    string `json:"model,omitzero"` // provider/name; empty where a search asked several, too
+	Model    string `json:"model,omitzero"` // provider/name; empty if a search used several
 	Attempts int64  `json:"attempts,omitzero"`
 	QueueMS  int64  `json:"queue_ms,omitzero"` // how long the run was queued, in all
 	// Embedded is the part of the input tokens that other models than Model used. These are the embeddings of a run's

@@ -108,8 +108,7 @@ func TestTheLedgerIsInTheOrderOfTime(t *testing.T) {
 	}
 }
 
-// However many pages are read for an answer, and however few entries there are, the days that are looked at are
-// bounded.
+// The days that one answer reads are bounded, however many pages it reads, and however few entries there are.
 func TestPagesOfTheLedgerHaveABoundTogether(t *testing.T) {
 	e := newEstate(t)
 	organization := host.FormatID(e.now.AddDate(-2, 0, 0), 1)

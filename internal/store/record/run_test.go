@@ -401,7 +401,7 @@ func TestJournalIsReadInOrder(t *testing.T) {
 	}
 }
 
-// A wake-up message names a delivery by its run and its sequence number.
+// A wakeup names a delivery by its run and its sequence number.
 func TestWakeUpMessageNamesADelivery(t *testing.T) {
 	for id, want := range map[string][]any{
 		"r/1": {"r", 1, true}, "r/000012": {"r", 12, true}, "r": {"", 0, false}, "": {"", 0, false},

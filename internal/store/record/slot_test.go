@@ -33,7 +33,7 @@ func (w *runWorld) take(run, row string) {
 	w.commit(ops...)
 }
 
-// However many slots there are, each is counted once, except those of paused runs, which are active all the same.
+// Each of any number of slots is counted once, except those of paused runs, which are active all the same.
 func TestEachActiveRunIsCountedOnce(t *testing.T) {
 	for _, n := range []int{0, 1, 499, 500, 501, 1000, 1001} {
 		w := runBlank(t)

@@ -21,7 +21,7 @@ type runOp struct {
 	do func(w *runWorld) (any, error)
 	// long: it makes several commits, so an interrupted one may have done a part.
 	long bool
-	// takes: it deletes, and finds nothing to delete when its answer was lost.
+	// takes: it deletes, and finds nothing to delete when its response was lost.
 	takes bool
 }
 

@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/store/rollup"
 )
 
-// Up to 1,024 values are counted exactly, more within 10 %, and a value counts once wherever it was seen.
+// Up to 1,024 values are counted exactly, more within 10 %. A value counts once in any number of sets.
 func TestSetsCountDifferentValues(t *testing.T) {
 	for _, n := range []int{0, 1, 1023, 1024, 5000, 200_000} {
 		var parts [7]rollup.Row

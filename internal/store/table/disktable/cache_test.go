@@ -268,7 +268,7 @@ func TestTheCacheTakesAPartitionBackThatHasShrunk(t *testing.T) {
 	require.False(t, p.large)
 }
 
-// The cache drops the partition first that was not used for longest.
+// The cache first drops the partition that was not used for the longest time.
 func TestTheCacheKeepsWhatWasUsedLast(t *testing.T) {
 	c := newCache()
 	c.limit = 100_000

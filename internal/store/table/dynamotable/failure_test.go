@@ -34,7 +34,7 @@ func answering(t *testing.T, status int, body string, lost int) *dynamotable.Tab
 	}), "t", time.Now)
 }
 
-// bug is a failure that no table's error describes: it is not tried again.
+// bug is a failure that no table's error describes: it is not retried.
 const bug table.Kind = -1
 
 // The error of a failed call, of a write and of a read.

@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/store/table/dynamotable"
 )
 
-// batches is DynamoDB of which each call processes at most so many keys. Every item is there in version 7; that of an
+// batches is a DynamoDB whose calls each process at most so many keys. Every item exists in version 7; an item of an
 // odd number has expired.
 type batches struct {
 	dynamotable.API

@@ -140,7 +140,7 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// A token that is used again for anything else is another attempt: DynamoDB does not take it for the one before.
+// A token that is used again for other operations is another attempt: DynamoDB does not take it for the one before.
 func TestATokenIsOfItsOperations(t *testing.T) {
 	item := table.Item{Key: table.Key{Part: "p", Sort: "s"}, Owner: "o", WriteID: "w", Body: []byte(`{"a":1}`)}
 	of := func(change func(*table.Item), cond table.Condition) string {
