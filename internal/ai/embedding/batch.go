@@ -16,7 +16,7 @@ type Limits struct {
 	Texts      int           // of one call
 	Bytes      int           // of all texts of one call, unless it has only one
 	Characters int           // of a text; a longer one is cut
-	Calls      int           // at once for one request; 0: one
+	Calls      int           // concurrent calls of one request; 0: one
 	Timeout    time.Duration // of one call
 }
 
@@ -24,11 +24,13 @@ type Limits struct {
 // [TooLong] has it called again with less. Its reply is what the endpoint sent: nothing of it is checked yet.
 type Call func(ctx context.Context, r Request) (Reply, error)
 
-// InBatches embeds texts by calls that an endpoint takes, and scales the vectors to unit length. Where the endpoint
-// calls a batch too large, it is halved, down to one text. That text is then cut to half, down to 200 characters.
-// No other call is repeated. A reply is an [Error] of kind [Malformed] unless it has a vector for each text, all of the
-// requested dimensions, at most [MaxDimensions], with finite numbers of which not all are 0. Claims of tokens are
-// clipped to what is possible.
+// InBatches embeds texts in calls that the endpoint accepts, and scales the vectors to unit length. If the endpoint
+// calls a batch too large, the batch is halved, down to one text. That text is then cut in half, down to 200
+// characters. No other call is repeated.
+//
+// The error is an [Error] of kind [Malformed] unless the reply has one vector for each text. All vectors must have the
+// requested dimensions, at most [MaxDimensions]. All numbers must be finite, and in each vector at least one must not
+// be 0. Token counts that the endpoint claims are clipped to what is possible.
 func InBatches(ctx context.Context, r Request, l Limits, call Call) (Reply, error) {
 	s := &sender{request: r, limits: l, call: call}
 	if err := s.check(); err != nil {
@@ -43,7 +45,7 @@ func InBatches(ctx context.Context, r Request, l Limits, call Call) (Reply, erro
 		err = alike(vectors)
 	}
 	if ctx.Err() != nil {
-		err = ctx.Err() // whatever it made of the calls
+		err = ctx.Err() // the context's error comes before those of the calls
 	}
 	if err != nil {
 		return Reply{Tokens: s.tokens.Load()}, err
@@ -51,7 +53,8 @@ func InBatches(ctx context.Context, r Request, l Limits, call Call) (Reply, erro
 	return Reply{Vectors: vectors, Tokens: s.tokens.Load()}, nil
 }
 
-// leastCut is the length to which a text may be cut, in characters: less of it would say nothing about the rest.
+// leastCut is the shortest length to which a text may be cut, in characters. A shorter piece would not represent the
+// text.
 const leastCut = 200
 
 // Cut returns a text's first characters, at most so many.
@@ -103,7 +106,8 @@ func batches(texts []string, l Limits) (all [][]string) {
 	return all
 }
 
-// sendAll sends the batches, some at once. The first failure ends all calls. A panic of one is then the caller's.
+// sendAll sends the batches, some concurrently. The first failure ends all calls. A panic of a call becomes a panic of
+// the caller.
 func (s *sender) sendAll(ctx context.Context, batches [][]string) ([][]float32, error) {
 	replies := make([][][]float32, len(batches))
 	err := host.Each(ctx, len(batches), max(s.limits.Calls, 1), func(ctx context.Context, i int) (err error) {

@@ -1,14 +1,20 @@
-// Package embedding is the port to embedding models: texts in, vectors out, such that texts of like meaning have like
-// vectors.
+// Package embedding is the port to embedding models: texts in, vectors out. Texts of like meaning have like vectors.
 //
-// The caller guarantees: texts are valid UTF-8 and not blank; ending the context aborts the call. The adapter
-// guarantees: there is one vector for each text, in order, of unit length and of the asked dimensions, with finite
-// numbers only; texts that are too long for the model are cut, not refused; however many texts come, they are sent in
-// batches that the endpoint takes; every failure is an [Error] with a kind, or the context's own error. Adapters of
-// endpoints keep it by [InBatches], which believes an endpoint nothing.
+// The caller guarantees:
+//   - Texts are valid UTF-8 and not blank.
+//   - Ending the context aborts the call.
 //
-// It must not know documents, organizations or indexes. It imports egress, to report network failures, providerhttp,
-// to read what providers say of failures, and host, to own its goroutines.
+// The adapter guarantees:
+//   - There is one vector for each text, in order.
+//   - Each vector has unit length, the requested dimensions and finite numbers.
+//   - A text that is too long for the model is cut, not refused.
+//   - Any number of texts is sent, in batches that the endpoint accepts.
+//   - Every failure is an [Error] with a kind, or the context's own error.
+//
+// Adapters of endpoints keep these promises with [InBatches], which checks all that an endpoint returns.
+//
+// The package must not know documents, organizations or indexes. It imports egress, to report network failures,
+// providerhttp, to read providers' failures, and host, to own its goroutines.
 package embedding
 
 import "context"
@@ -16,7 +22,7 @@ import "context"
 // MaxDimensions limits the numbers of a vector: the index on AWS takes no more, and no model in use has more.
 const MaxDimensions = 4096
 
-// Purpose says what a text is: some models embed questions and answers differently.
+// Purpose is the use of a text. Some models embed questions and answers differently.
 type Purpose string
 
 // The purposes.
@@ -25,8 +31,8 @@ const (
 	ForQuery    Purpose = "query"
 )
 
-// Request asks for the vectors of texts. A reply holds all of them in memory: whoever has very many asks for some at a
-// time.
+// Request asks for the vectors of texts. A reply holds all of them in memory, so a caller with very many texts sends
+// several requests.
 type Request struct {
 	Name       string // of the model at its provider
 	Dimensions int    // of the vectors; 0: as the model has them

@@ -24,7 +24,7 @@ const (
 	BadRequest Kind = "bad_request" // the same call never succeeds; also: there is no such model, or no right to it
 )
 
-// Error is a failed call. Its text may be shown to whoever waits for the vectors: it has no address and no secret.
+// Error is a failed call. Its text may be shown to the caller: it has no address and no secret.
 type Error = providerhttp.Failure[Kind]
 
 // Fail makes an [Error] of a kind.
@@ -32,7 +32,7 @@ func Fail(kind Kind, format string, args ...any) error {
 	return providerhttp.Fail(kind, format, args...)
 }
 
-// KindOf is the kind of a failure, and empty for an error that is no [Error].
+// KindOf is the kind of a failure, and empty for an error that is not an [Error].
 func KindOf(err error) Kind { return providerhttp.KindOf[Kind](err) }
 
 // Redact is [providerhttp.RedactFailure] for an [Error].
@@ -40,8 +40,8 @@ func Redact(err error, address string, sent http.Header) error {
 	return providerhttp.RedactFailure[Kind](err, address, sent)
 }
 
-// Unreachable makes the retryable [Error] of a call that got no answer or whose answer broke off, and one of kind
-// [Malformed] of a reply that is larger than [MaxReply].
+// Unreachable makes the [Error] of a call that got no complete answer. Its kind is [Retryable], or [Malformed] for a
+// reply larger than [MaxReply].
 func Unreachable(err error) error {
 	if _, is := errors.AsType[*http.MaxBytesError](err); is {
 		return malformed("a reply that does not end")
@@ -92,7 +92,7 @@ var (
 	perMinute = regexp.MustCompile(`(?i)\b(requests|tokens|calls) ?(per|a|/) ?(second|sec|minute|min)\b`)
 )
 
-// MayRetry says whether the same call may be retried, and after how long at least.
+// MayRetry reports whether the same call may be retried, and the shortest time to wait before that.
 func MayRetry(err error) (after time.Duration, ok bool) {
 	var e *Error
 	if !errors.As(err, &e) || (e.Kind != Retryable && e.Kind != Throttled && e.Kind != Malformed) {

@@ -33,8 +33,8 @@ func (n Name) String() string {
 }
 
 // ParseName reads the name of a model of one of these providers. A number of two digits or more after the last colon is
-// that of the dimensions; one digit is part of the name, as Bedrock's end in a version (amazon.titan-embed-text-v2:0).
-// The error says what is wrong with it.
+// the number of dimensions. One digit is part of the name, as Bedrock's names end in a version
+// (amazon.titan-embed-text-v2:0). The error states what is wrong with the name.
 func ParseName(text string, providers []string) (Name, error) {
 	provider, name, _ := strings.Cut(strings.TrimSpace(text), "/")
 	n := Name{Provider: provider, Name: name}
@@ -66,8 +66,8 @@ func alternatives(providers []string) string {
 	return strings.Join(providers[:last], "/, ") + "/ or " + providers[last] + "/"
 }
 
-// ParseNames reads a list of names of models of these providers, each of which may stand once. The error says what is
-// wrong with the first that is none.
+// ParseNames reads a list of names of models of these providers. A name may stand only once. The error states what is
+// wrong with the first invalid name.
 func ParseNames(list, providers []string) ([]Name, error) {
 	var names []Name
 	there := map[Name]bool{}

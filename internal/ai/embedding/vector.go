@@ -18,8 +18,8 @@ var (
 	errTooMany  = errors.New("embedding: a vector has too many numbers")
 )
 
-// UnmarshalJSON accepts numbers that a float32 can hold, at most [MaxDimensions], and nothing else: a null among them,
-// as which some endpoints send what is no number, is an error.
+// UnmarshalJSON accepts numbers that a float32 can hold, at most [MaxDimensions], and nothing else. A null among them
+// is an error: some endpoints write null for NaN and infinities.
 func (n *Numbers) UnmarshalJSON(raw []byte) error {
 	if len(raw) > 1 && raw[0] == '"' {
 		return n.decode(raw[1 : len(raw)-1])
@@ -58,8 +58,8 @@ func (n *Numbers) decode(text []byte) error {
 	return nil
 }
 
-// Unit scales a vector in place to length 1. ok is false, and the vector is as it was, where it has no direction: a
-// number that is not finite, or nothing but zeros.
+// Unit scales a vector in place to length 1. A vector with a number that is not finite, or with only zeros, has no
+// direction. Then ok is false and the vector is unchanged.
 func Unit(vector []float32) (ok bool) {
 	sum := 0.0
 	for _, x := range vector {

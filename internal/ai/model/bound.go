@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Limits on a reply, whatever the provider sends. An adapter reads no more than this; the caller checks what it is
-// given.
+// Limits on a reply. A provider may send more: an adapter reads no more than this, and the caller checks the reply that
+// it gets.
 const (
 	MaxText      = 4 << 20         // bytes of text
 	MaxArguments = 4 << 20         // bytes of arguments, all calls together

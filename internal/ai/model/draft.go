@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Draft is a reply while it is streamed. An adapter fills in what the provider says of the reply as a whole.
+// Draft is a reply while it is streamed. An adapter fills in the provider's statements about the reply as a whole.
 type Draft struct {
 	Reply // without text, calls and finish
 
@@ -35,7 +35,7 @@ type PartialCall struct {
 // Whole reports that the arguments are a whole JSON object or array.
 func (c *PartialCall) Whole() bool { return c.shape.whole }
 
-// What a draft keeps, whatever a provider sends. What is longer than maxLabel is cut.
+// Limits of a draft. A provider may send more. A label longer than maxLabel is cut.
 const (
 	maxCalls = 1000
 	maxLabel = 1 << 10 // bytes of a call's id and name, and of a model's name
@@ -106,7 +106,7 @@ func (s *shape) read(piece string) {
 // label is a text that a provider makes up, cut to its limit.
 func label(text string) string { return text[:min(len(text), maxLabel)] }
 
-// Full says that the reply is larger than any caller accepts; no more of it is read.
+// Full reports that the reply is larger than any caller accepts; no more of it is read.
 func (d *Draft) Full() bool { return d.size > MaxArguments || d.text.Len() > MaxText }
 
 // Empty reports that the reply has no text and no calls yet.
@@ -169,7 +169,7 @@ func (d *Draft) Done(err error) (Reply, error) {
 	case d.Stop == WindowFull && empty:
 		return r, Begin(Fail(TooLong, "the model's context window is full"))
 	case len(r.Calls) > 0:
-		r.Finish = "tool_calls" // some endpoints say "stop"
+		r.Finish = "tool_calls" // some endpoints send "stop"
 	case long.MatchString(d.Stop), d.Stop == WindowFull:
 		r.Finish = "length"
 	default:

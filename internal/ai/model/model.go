@@ -1,12 +1,17 @@
 // Package model is the port to language models: a conversation in, streamed text and tool calls out.
 //
-// The caller guarantees: messages are in order and begin with a user's; ending the context aborts the call. The
-// adapter guarantees: what it sends is the request as [Request.Sendable] makes it; the pieces given to emit,
-// concatenated, equal the reply's text; every failure is an [Error] with a kind.
+// The caller guarantees:
+//   - Messages are in order and begin with a user's.
+//   - Ending the context aborts the call.
 //
-// It also has what adapters share: streams of events, drafts of replies, lists of models, bounds. It must not know
-// runs. It imports egress, to report network failures, providerhttp, to read what providers write of failures,
-// paragraph, to know blank texts, and schema, as providers take no schema of tools but some.
+// The adapter guarantees:
+//   - It sends the request as [Request.Sendable] makes it.
+//   - The pieces given to emit, concatenated, equal the reply's text.
+//   - Every failure is an [Error] with a kind.
+//
+// The package also has the parts that adapters share: streams of events, drafts of replies, lists of models, bounds. It
+// must not know runs. It imports egress, to report network failures, providerhttp, to read providers' failures,
+// paragraph, to recognize blank texts, and schema, as each provider accepts only some schemas of tools.
 package model
 
 import (
@@ -96,11 +101,11 @@ var ImageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 type Call struct {
 	ID        string
 	Name      string
-	Arguments json.RawMessage // a JSON object, or whatever text the model produced
+	Arguments json.RawMessage // a JSON object, or the text that the model wrote instead
 }
 
-// Object is the call's arguments as an object, for providers that accept nothing else. Arguments that are no JSON
-// object become an empty one: the model got the error as the call's result.
+// Object returns the call's arguments as an object, for providers that accept nothing else. Arguments that are not a
+// JSON object become an empty one. The model got the error as the call's result.
 func (c Call) Object() map[string]any {
 	var object map[string]any
 	if json.Unmarshal(c.Arguments, &object) != nil || object == nil {
@@ -188,8 +193,8 @@ type Request struct {
 	Try          int // how often this call has failed before
 }
 
-// Declared are the tools that providers must be told of which refuse a conversation with calls otherwise: those of the
-// request, or, where it has none, those that its conversation has calls of, by their names.
+// Declared are the tools to declare to providers that refuse a conversation with calls otherwise. They are the tools of
+// the request. Where it has none, they are those that its conversation has calls of, by their names.
 func (r Request) Declared() []ToolSpec {
 	if len(r.Tools) > 0 {
 		return r.Tools
@@ -216,10 +221,10 @@ type Reply struct {
 	OutputTokens int64
 	Finish       string // why it stopped: stop, tool_calls or length
 	RequestID    string // the provider's id of the call, where it sends one
-	Model        string // that answered, in the provider's words, where it says so
+	Model        string // that answered, in the provider's words; may be empty
 }
 
-// WindowFull is how providers say that a reply stopped because the context window is full.
+// WindowFull is the stop reason that providers send for a reply that ended because the context window is full.
 const WindowFull = "model_context_window_exceeded"
 
 // Model is the port. Implementations are safe for concurrent use.
@@ -262,7 +267,7 @@ func Fail(kind Kind, format string, args ...any) error {
 	return providerhttp.Fail(kind, format, args...)
 }
 
-// KindOf is the kind of a failure, and empty for an error that is no [Error].
+// KindOf is the kind of a failure, and empty for an error that is not an [Error].
 func KindOf(err error) Kind { return providerhttp.KindOf[Kind](err) }
 
 // Redact is [providerhttp.RedactFailure] for an [Error].
@@ -333,7 +338,7 @@ func Mute(err error) bool {
 	return is && f.Mute
 }
 
-// MayRetry says whether the same call may be retried, and after how long at least.
+// MayRetry reports whether the same call may be retried, and the shortest time to wait before that.
 func MayRetry(err error) (after time.Duration, ok bool) {
 	var e *Error
 	if !errors.As(err, &e) || (e.Kind != Retryable && e.Kind != Throttled) {

@@ -57,7 +57,7 @@ func portableOf(raw json.RawMessage) json.RawMessage {
 // PlainNames are the parameters for Anthropic's models, which take no names but plain ones: see [schema.PlainNames].
 func (t ToolSpec) PlainNames() json.RawMessage { return plainNames.of(t.Parameters, schema.PlainNames) }
 
-// What stands for a user's message and for a result that say nothing.
+// Texts that are sent in place of an empty user message and of an empty result.
 const (
 	nothingSaid  = "(an empty message)"
 	nothingGiven = "(nothing)"
@@ -83,7 +83,7 @@ func (m Message) sendable() Message {
 	return m
 }
 
-// with is a user's message with what the user said after it.
+// with returns a user's message that continues with the user's next one.
 func (m Message) with(next Message) Message {
 	return Message{
 		Role: User, Text: strings.TrimSpace(m.FullText() + "\n\n" + next.Text), Texts: next.Texts,

@@ -23,8 +23,8 @@ const maxDescription = 1024
 // maxToolName is the longest name of a tool that each provider takes, in bytes.
 const maxToolName = 64
 
-// WithSimpleTools is a model that describes its tools again, in simpler words, where the provider refuses them: one
-// tool that it does not take would stop its agent. Of which tools that helped is remembered for this process.
+// WithSimpleTools returns a model that sends its tools again in simpler words where the provider refuses them. Without
+// this, one refused tool would stop its agent. The process remembers for which tools this helped.
 func WithSimpleTools(m Model) Model { return &simpleTools{Model: m, helped: map[refused]bool{}} }
 
 type simpleTools struct {
@@ -149,8 +149,8 @@ func (r Request) simpleNames() map[string]string {
 	return names
 }
 
-// ofTools matches how providers speak of a tool that they refuse, of its name, of its schema, of the grammar that they
-// make of it, or of a call of it that the model has made wrongly.
+// ofTools matches the words with which providers refuse a tool: its name, its schema, or the grammar that they make of
+// it. It also matches a refusal of a call that the model has made wrongly.
 var ofTools = regexp.MustCompile(`(?i)schema|function_?declaration|tool_?(spec|config)|\btools?[\[.] ?\d|grammar|` +
 	`generate parser|function name|as part of ToolUse`)
 

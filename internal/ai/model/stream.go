@@ -19,9 +19,9 @@ const (
 	maxValues = 100_000         // in one event
 )
 
-// Stream sends a request as JSON and calls event with the data of each server-sent event, until event returns
-// false or an error, or the answer ends. An answer that is one JSON object is one event. Stream returns the response's
-// header. Its error is event's or an [Error], in a text that may be shown to clients.
+// Stream sends a request as JSON and calls event with the data of each server-sent event. It goes on until event
+// returns false or an error, or the answer ends. An answer that is one JSON object is one event. Stream returns the
+// response's header. Its error is event's or an [Error], in a text that may be shown to clients.
 func Stream(
 	ctx context.Context, e providerhttp.Endpoint, request any, event func(data []byte) (goOn bool, err error),
 ) (_ http.Header, err error) {
@@ -98,8 +98,8 @@ func finish(body io.ReadCloser) {
 }
 
 // events reads server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html. Each byte is
-// examined once: common libraries for such streams rescan an incomplete line whenever more of it arrives, which for a
-// line of 8 MB in small pieces takes ten seconds of CPU time.
+// examined once. Common libraries rescan an incomplete line whenever more of it arrives. For a line of 8 MB in small
+// pieces, that takes ten seconds of CPU time.
 type events struct {
 	*bufio.Reader
 
@@ -220,7 +220,7 @@ func (r *events) line(most int) (line []byte, err error) {
 var errTooLong = errors.New("an event of its answer does not end")
 
 // Decode decodes an event of a provider, unless it has too many values. A member of another type than expected is left
-// out, and the rest is decoded. The error says what is wrong without the words of the JSON library: clients see it.
+// out, and the rest is decoded. Clients see the error: it has no words of the JSON library.
 func Decode(data []byte, into any) error {
 	err := providerhttp.Read(data, maxEvent, maxValues, into)
 	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); err != nil && (!is || wrong.Field == "") {

@@ -16,12 +16,12 @@ import (
 	"agentplatform/internal/platform/problem"
 )
 
-// Models are the models of a deployment: [Set], or that of another program, which has the providers' keys (package
-// broker). Its errors that are no problems say that this program could not be asked; a Set has none.
+// Models are the models of a deployment: a [Set], or those of another program that has the providers' keys (package
+// broker). An error that is not a problem means that the other program cannot be reached; a Set returns no such error.
 type Models interface {
 	// List asks each provider. One that fails is in Unreachable.
 	List(ctx context.Context) (Listing, error)
-	// Check says whether an agent may name a model.
+	// Check returns an error unless an agent may name this model.
 	Check(ctx context.Context, provider, name string, skip bool) error
 }
 
@@ -99,9 +99,10 @@ func (s *Set) of(ctx context.Context, provider string) ([]model.Info, error) {
 	return infos, nil
 }
 
-// Check says whether an agent may name this model. Every error is a problem of kind Invalid at a member of
-// body.model: the provider is not configured, no name is given, or the provider cannot be asked or has no such
-// model. With skip, the provider is not asked, so that agents can be set up while their model is unreachable.
+// Check returns an error unless an agent may name this model. Every error is a problem of kind Invalid at a member of
+// body.model. The provider may not be configured, no name may be given, the provider may be unreachable, or it may not
+// have the model. With skip, no request is made to the provider, so that agents can be set up while their model is
+// unreachable.
 func (s *Set) Check(ctx context.Context, provider, name string, skip bool) error {
 	if _, ok := s.Catalogues[provider]; !ok {
 		return problem.InvalidField("body.model.provider", "this deployment reaches %s, not %q",
@@ -129,8 +130,8 @@ func (s *Set) Check(ctx context.Context, provider, name string, skip bool) error
 	return nil
 }
 
-// bare is a model's name without what its provider adds in the list and needs in no call: Ollama lists qwen3 as
-// qwen3:latest, and Gemini gemini-flash as models/gemini-flash.
+// bare returns a model's name without the parts that its provider adds in the list and does not need in a call. Ollama
+// lists qwen3 as qwen3:latest, and Gemini lists gemini-flash as models/gemini-flash.
 func bare(name string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(name, "models/"), ":latest")
 }

@@ -105,8 +105,8 @@ func (c Cause) In(provider string) string {
 
 const limits = `\b(spending|spend|billing|monthly|api usage|usage|key|credit)`
 
-// The names and words are those of providers as they document them or as they were reported in public:
-// modeltest.Answers has a row for each.
+// The names and words are those that providers document, or that were reported in public. modeltest.Answers has a row
+// for each.
 var (
 	filteredCode = anyOf(`content_?filter`, `content_?policy`, `responsibleaipolicy`, `data_inspection_failed`,
 		`sensitive_?content`, `prohibited_content`, `content_?moderation`,

@@ -42,7 +42,7 @@ func Sending(ctx context.Context) (_ context.Context, sent func() bool) {
 	}), wrote.Load
 }
 
-// maxRefusal limits what is read of a body that says what is wrong, in bytes.
+// maxRefusal limits how much is read of the body of a refusal, in bytes.
 const maxRefusal = 64 << 10
 
 // Refusal is the report of an answer other than 200: its status, and what is wrong, with the wait that it asks for.
@@ -56,8 +56,8 @@ func Refusal(answer *http.Response) (status int, trouble Trouble) {
 	return answer.StatusCode, trouble
 }
 
-// Signed is the address of a request that AWS's SDK has signed, and the parts of it that identify us, as [Redact] takes
-// them: the token, the access key id and the signature.
+// Signed returns the address of a request that AWS's SDK has signed, and the parts of it that identify us. These are
+// the token, the access key id and the signature, in the form that [Redact] takes.
 func Signed(r *http.Request) (address string, sent http.Header) {
 	sent = http.Header{"Token": r.Header.Values("X-Amz-Security-Token")}
 	for _, part := range signed.FindAllStringSubmatch(r.Header.Get("Authorization"), -1) {

@@ -10,7 +10,7 @@ import (
 // Failure is a failed call of a provider. Its kinds are those of a port.
 type Failure[Kind ~string] struct {
 	Kind    Kind
-	Wait    time.Duration // how long the provider asks to wait; 0: it did not say
+	Wait    time.Duration // how long the provider asks to wait; 0: not given
 	Err     error
 	Trouble Trouble // as the provider reported it
 	Cut     bool    // the connection broke while the answer came, and the caller did not end it
@@ -30,7 +30,7 @@ func Fail[Kind ~string](kind Kind, format string, args ...any) error {
 	return &Failure[Kind]{Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
-// KindOf is the kind of a failure, and empty for an error that is no [Failure] of this port.
+// KindOf is the kind of a failure, and empty for an error that is not a [Failure] of this port.
 func KindOf[Kind ~string](err error) Kind {
 	if f, is := errors.AsType[*Failure[Kind]](err); is {
 		return f.Kind
@@ -38,9 +38,9 @@ func KindOf[Kind ~string](err error) Kind {
 	return ""
 }
 
-// RedactFailure returns a failure whose text may be shown to whoever waits for the call: [Redact] says what is removed.
-// The log gets the text with addresses but without credentials; see [Unredacted]. The result has the kind and the wait
-// of err. An error that is no [Failure] of this port is returned as it is.
+// RedactFailure returns a failure whose text may be shown to the caller. [Redact] removes the rest. The log gets the
+// text with addresses but without credentials; see [Unredacted]. The result has the kind and the wait of err. An error
+// that is not a [Failure] of this port is returned unchanged.
 func RedactFailure[Kind ~string](err error, address string, sent http.Header) error {
 	f, is := errors.AsType[*Failure[Kind]](err)
 	if !is {

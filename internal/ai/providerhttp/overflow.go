@@ -47,8 +47,8 @@ var (
 		`^tokens$`, `rate_?limit`, `quota`, `throttl`, `too_?many_?requests`, `overloaded`, `billing`,
 		`(string|array)_(above|too_long)`, `invalid_function`, `image`)
 
-	// otherLimit matches the words of limits that are not the window's: of a time, of money, of what a user may use, of
-	// what may be said, of how many things there are, of a name, of a picture or a file.
+	// otherLimit matches the words of limits that are not the window's. They limit time, money, a user's usage, allowed
+	// content, how many things there are, a name, a picture or a file.
 	otherLimit = anyOf(
 		`rate.?limit`, `\b(per|an?)[ _-]?(sec|second|min|minute|hour|day|month)\b`, `\b[TR]P[MDS]\b`,
 		`\b(daily|monthly)\b`, `quota`, `too many requests`, `please wait`, `throttl`, `\bcredits?\b`, `billing`,

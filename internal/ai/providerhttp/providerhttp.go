@@ -1,7 +1,9 @@
-// Package providerhttp has what calls of model providers over HTTP share: the client, how a failure says what is wrong
-// and when to ask again, which values are of other types than documented, and what of it may be shown.
+// Package providerhttp has the parts that calls of model providers over HTTP share: the client, and the reading of
+// failures. It reads the cause of a failure, the wait before the next attempt, and values whose types differ from the
+// documented ones. It removes the parts of a failure that must not be shown.
 //
-// The package must not know what is asked, nor the ports that ask. It imports egress, strictjson and trace.
+// The package must not know the contents of requests, nor the ports that make them. It imports egress, strictjson and
+// trace.
 package providerhttp
 
 import (

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Redact returns what may be shown of a failure to whoever waits for the call: providers repeat parts of requests in
-// their messages and name addresses of our network. From the words it removes every credential that was sent in the
-// header or in the address, in whatever encoding it is repeated, and every network address. It removes too much rather
-// than too little. whole is for the log: it has the addresses, but not the credentials.
+// Redact returns the part of a failure's text that may be shown to the caller. Providers repeat parts of requests in
+// their messages and name addresses of our network. Redact removes every network address. It also removes every
+// credential that was sent in the header or in the address, in any encoding in which it is repeated. It removes too
+// much rather than too little. whole is for the log: it has the addresses, but not the credentials.
 func Redact(words, address string, sent http.Header) (shown, whole string) {
 	whole = secretsOf(address, sent).redact(words[:min(len(words), maxWhole)])
 	shown = whole
@@ -58,7 +58,7 @@ var (
 
 // secrets are texts of which no part may be shown that is long enough to identify one.
 type secrets struct {
-	parts map[string]bool // all substrings of the telling length
+	parts map[string]bool // all substrings that are long enough to reveal a secret
 	short []string        // secrets shorter than that, removed only as a whole
 }
 
@@ -114,8 +114,8 @@ func (s *secrets) spelling(text string) {
 	}
 }
 
-// bare returns a text's ASCII letters and digits in lower case, and the offset of each: punctuation inserted into
-// a secret does not hide it from the search.
+// bare returns a text's ASCII letters and digits in lower case, and the offset of each. So the search also finds a
+// secret with punctuation inserted.
 func bare(text string) (letters string, at []int) {
 	var b strings.Builder
 	for i := range len(text) {

@@ -15,19 +15,19 @@ import (
 	"unicode/utf8"
 )
 
-// Trouble is what a provider says of a failure, in whatever form: an error member, or the body of an answer.
+// Trouble is a provider's description of a failure, in any form: an error member, or the body of an answer.
 type Trouble struct {
 	There   bool   // there is an error
-	Message string // what is wrong, in the provider's words; empty where it does not say
+	Message string // what is wrong, in the provider's words; may be empty
 
 	Wait time.Duration // how long to wait; 0: it does not ask for a wait
 
-	words  []string // all that it says in words
+	words  []string // all texts of the description
 	codes  []string // how it names the failure, in lower case: codes, types, statuses
 	params []string // what of the request it names
 }
 
-// Says is the [Trouble] of a failure that somebody else has decoded.
+// Says makes the [Trouble] of a failure that another library has decoded.
 func Says(message string, codes ...string) Trouble {
 	t := Trouble{There: true, Message: message, Wait: waitIn(message), words: []string{message}}
 	for _, code := range codes {
@@ -87,7 +87,7 @@ const (
 	maxLine = 1 << 10 // bytes of one that is a text
 )
 
-// Line is a text as one line; empty for a long one, for JSON, for a page, and for what is no text.
+// Line returns a text as one line. It is empty for a long text, for JSON, for a page, and for bytes that are not text.
 func Line(body []byte) string {
 	text := strings.Join(strings.Fields(string(body)), " ")
 	if len(body) > maxLine || text == "" || strings.ContainsRune(`<{["`, rune(text[0])) || !utf8.ValidString(text) ||
@@ -108,9 +108,9 @@ func (t *Trouble) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Members in which providers say what is wrong, in the order in which they are read, and those that name it.
-// Gateways put the answer of the provider behind them into one of the first, as JSON in a string, too. What a refusal
-// repeats of the request stands in other members.
+// Members in which providers describe a failure, in the order in which they are read, and those that name it. Gateways
+// also put the answer of the provider behind them into one of the first, as JSON in a string. Parts of the request that
+// a refusal repeats stand in other members.
 var (
 	wording = []string{"error", "errors", "message", "Message", "msg", "detail", "details", "description",
 		"error_message", "error_msg", "errmsg", "base_resp", "status_msg", "metadata", "raw", "external_model_error",
@@ -200,7 +200,7 @@ var (
 	instead = regexp.MustCompile(`(?i)\buse\W+$`)
 )
 
-// within reads a text that is JSON, and says whether it says something.
+// within reads a text that is JSON, and reports whether it has a description.
 func (t *Trouble) within(text string, depth int) bool {
 	raw := bytes.TrimSpace([]byte(text))
 	if len(raw) == 0 || raw[0] != '{' && raw[0] != '[' {
@@ -216,8 +216,8 @@ func (t *Trouble) within(text string, depth int) bool {
 
 func clip(text string) string { return text[:min(len(text), maxWord)] }
 
-// status is the HTTP status that a failure within an answer names, as a number or by the names of OpenAI's and
-// Anthropic's errors; 0: none.
+// status is the HTTP status that a failure within an answer names, as a number or by an error name of OpenAI or
+// Anthropic; 0: none.
 func (t Trouble) status() int {
 	for _, code := range t.codes {
 		if status, err := strconv.Atoi(code); err == nil && status >= http.StatusBadRequest && status < 600 {

@@ -20,11 +20,11 @@ const Redacted = "[credentials]"
 // leastSecret is the shortest secret that is removed, in bytes: a shorter one would occur in every text.
 const leastSecret = 4
 
-// Redactor makes a function that removes credentials from texts of servers that received them: as they were given,
-// and as requests and responses encode them, in base64 and in hex; also an incomplete one at the end of a text that
-// [Clip] has cut. Secrets of [enough] bytes are also found in any mix of escapes, spaced out and reversed, see [views].
-// Nothing else is removed: a tool's result is data. Texts of model providers are treated more strictly, see
-// providerhttp.Redact.
+// Redactor makes a function that removes credentials from texts of servers that received them. It removes them as they
+// were given, as requests and responses encode them, in base64 and in hex. It also removes an incomplete one at the end
+// of a text that [Clip] has cut. Secrets of [enough] bytes are also found in any mix of escapes, spaced out and
+// reversed, see [views]. Nothing else is removed: a tool's result is data. Texts of model providers are treated more
+// strictly, see providerhttp.Redact.
 func (c Credentials) Redactor() func(text string) string {
 	secrets := c.secrets()
 	forms := formsOf(secrets)
@@ -98,8 +98,8 @@ func inside(quoted string) string { return quoted[1 : len(quoted)-1] }
 
 var escaped = regexp.MustCompile(`%[0-9A-F]{2}`)
 
-// inBase64 is the part of a secret's base64 that does not depend on the bytes around it, in both alphabets, for each
-// place in a group of three bytes at which it may begin.
+// inBase64 returns the part of a secret's base64 that does not depend on the bytes around it, in both alphabets. A
+// secret may begin at each of the three positions in a group of bytes; there is a form for each.
 func inBase64(secret string) (forms []string) {
 	for before := range 3 {
 		whole := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("-", before) + secret))
@@ -109,12 +109,12 @@ func inBase64(secret string) (forms []string) {
 	return forms
 }
 
-// enough is how long a secret must be to be looked for in views, in bytes: words of other texts may be beside each
-// other.
+// enough is the shortest length in bytes of a secret that is searched for in views. There, words of other texts may
+// stand next to each other.
 const enough = 8
 
-// view is a text as a reader would decode it. next returns the byte that stands at the beginning of a text, and how
-// many bytes of the text stand for it; a byte below 0 stands for nothing.
+// view is a text as a reader would decode it. next returns the first byte of the decoded text, and the number of bytes
+// of the text that stand for it. A byte below 0 stands for nothing.
 type view struct {
 	next func(text string) (c int, n int)
 }

@@ -9,8 +9,10 @@ import (
 
 // Selection chooses tools of a toolkit: all, or those that Include matches, without those that Exclude matches.
 //
-// An entry is a name of a tool, its server's or the toolkit's, or the id of an operation; "tag:" and a tag; or "path:"
-// and a path. * stands for any characters.
+// An entry is one of these, where * stands for any characters:
+//   - a name of a tool, its server's or the toolkit's, or the id of an operation
+//   - "tag:" and a tag
+//   - "path:" and a path
 type Selection struct {
 	Include []string `json:"include,omitempty"`
 	Exclude []string `json:"exclude,omitempty"`

@@ -1,9 +1,13 @@
 // Package tool is the port to kinds of toolkits: where tools come from and how they are called.
 //
-// The caller guarantees: arguments are a JSON object; a call that may be repeated after a crash carries the same
-// idempotency key; ending the context aborts a call. The adapter guarantees: a failure that the model may read is
-// an [Error] without addresses or credentials; a result is at most [MaxResult] bytes, however much the other side
-// sends.
+// The caller guarantees:
+//   - Arguments are a JSON object.
+//   - A call that may be repeated after a crash carries the same idempotency key.
+//   - Ending the context aborts a call.
+//
+// The adapter guarantees:
+//   - A failure that the model may read is an [Error] without addresses or credentials.
+//   - A result is at most [MaxResult] bytes, however much the other side sends.
 //
 // The package must not know runs. It imports the standard library.
 package tool
@@ -108,7 +112,7 @@ type Credentials struct {
 	Origins []string `json:"origins,omitempty"` // those servers, in the form of [Origin]
 }
 
-// For says whether the credentials may be sent to the server of an address. Empty credentials may be sent to any.
+// For reports whether the credentials may be sent to the server of an address. Empty credentials may be sent to any.
 func (c Credentials) For(u *url.URL) bool {
 	return c.Type == "" || slices.Contains(c.Origins, origin(u))
 }
@@ -136,8 +140,8 @@ func origin(u *url.URL) string {
 var authorizes = regexp.MustCompile(`(?i)auth([^o]|$)|authori[sz]|token|secret|passw|cookie|credential|` +
 	`session|signature|jwt|key$`)
 
-// Authorizes says whether a header or a parameter of this name carries credentials: its value is a secret and
-// belongs into Credentials, which are sealed, and nowhere else.
+// Authorizes reports whether a header or a parameter of this name carries credentials. Its value is then a secret and
+// belongs only into Credentials, which are sealed.
 func Authorizes(name string) bool { return authorizes.MatchString(name) }
 
 // Invocation is a call of a tool.
@@ -208,7 +212,7 @@ type Result struct {
 	Files []File
 }
 
-// File is a part of a result that is no text.
+// File is a part of a result that is not text.
 type File struct {
 	Name        string // may be empty
 	ContentType string
@@ -272,7 +276,7 @@ type Offer struct {
 	Spec
 
 	Own         string // its name in its toolkit; empty: the same as the name it is offered under
-	Source      string // identifies the tool, whatever name it is offered under; empty: the name does
+	Source      string // identifies the tool under any name; empty: its name does
 	Fingerprint string // of its definition, see [Fingerprint]
 	Approval    Approval
 	Timeout     time.Duration
@@ -320,15 +324,15 @@ func Fingerprint(place, definition any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Is says whether this is still the tool that a stored call was for. Calls of earlier program versions have no
+// Is reports whether this is still the tool that a stored call was for. Calls of earlier program versions have no
 // fingerprint, and some tools need none.
 func (o Offer) Is(source, fingerprint string) bool {
 	return source == "" || source == o.Source && (fingerprint == "" || fingerprint == o.Fingerprint)
 }
 
-// Listed says whether a list of names contains a tool that is offered. Toolkits of others change the name under
-// which a tool is offered, by what they offer, remove or how they are named. Therefore a tool also matches its own
-// name and each longer name that it may have had, unless another tool has that as its own name.
+// Listed reports whether a list of names contains a tool that is offered. The name under which a tool is offered may
+// change when other toolkits are added, changed or removed. Therefore a tool also matches its own name and each longer
+// name that it may have had, unless another tool has that as its own name.
 func Listed(all []Offer, o Offer, list []string) bool {
 	own := cmp.Or(o.Own, o.Name)
 	return slices.ContainsFunc(list, func(name string) bool {
@@ -341,8 +345,8 @@ func Listed(all []Offer, o Offer, list []string) bool {
 	})
 }
 
-// Unknown are those names of a list that no offered tool has, neither as the name under which it is offered nor as its
-// own. [Listed] also matches longer names, so it is not known which tool such a name meant.
+// Unknown returns the names of a list that no offered tool has, neither as the name under which it is offered nor as
+// its own. [Listed] also matches longer names, so it is not known which tool such a name meant.
 func Unknown(all []Offer, list []string) (names []string) {
 	for _, one := range list {
 		name := Name(one)
@@ -391,7 +395,7 @@ func Longer(name, after string) string {
 	return name[:min(len(name), MaxName-len(after))] + after
 }
 
-// isLonger says whether [Longer] may have made one name from the other.
+// isLonger reports whether [Longer] may have made one name from the other.
 func isLonger(longer, name string) bool {
 	return strings.HasPrefix(longer, name+"_") || (len(name) > MaxName/2 && strings.HasPrefix(longer, name[:MaxName/2]))
 }
@@ -399,7 +403,7 @@ func isLonger(longer, name string) bool {
 // ReservedNames are the names of the agent loop's own tools: no toolkit's tool is offered under one of them.
 var ReservedNames = []string{"ask_user", "search"}
 
-// Approval says when a call needs a human's approval: never, always, or when an argument matches a pattern.
+// Approval states when a call needs a human's approval: never, always, or when an argument matches a pattern.
 type Approval struct {
 	Mode     string `json:"mode,omitempty"` // never (or empty), always, when
 	Argument string `json:"argument,omitempty"`
@@ -422,9 +426,9 @@ func (a Approval) Loosens(was Approval) bool {
 	return a.Pattern != "" && a.Pattern != was.Pattern && !more
 }
 
-// Required says whether a call with these arguments, in their normal form, needs approval, and why. Arguments that
-// cannot be read need approval. Members match regardless of case, as some servers ignore it. For a value that is
-// no text, the pattern is matched against its JSON and against each string and number in it.
+// Required reports whether a call with these arguments, in their normal form, needs approval, and why. Arguments that
+// cannot be read need approval. Members match regardless of case, as some servers ignore it. For a value that is not
+// text, the pattern is matched against its JSON and against each string and number in it.
 func (a Approval) Required(arguments json.RawMessage) (why string, asks bool) {
 	switch a.Mode {
 	case "", "never":
@@ -447,8 +451,8 @@ func (a Approval) Required(arguments json.RawMessage) (why string, asks bool) {
 	return "", false
 }
 
-// texts are the texts that a pattern is matched against: the value itself where it is a string; else its JSON, and
-// the strings and numbers in it.
+// texts returns the texts that a pattern is matched against. For a string, that is the value itself. For any other
+// value, they are its JSON and the strings and numbers in it.
 func texts(value json.RawMessage) []string {
 	var text string
 	if value[0] == '"' && json.Unmarshal(value, &text) == nil {
@@ -490,7 +494,7 @@ func Clip(text string, limit int) string {
 // EnoughText is the limit for failures, and for descriptions of resources and prompts, in bytes.
 const EnoughText = 2000
 
-// unfit says that a character is none of a tool's name.
+// unfit reports whether a character may not stand in a tool's name.
 func unfit(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
 }

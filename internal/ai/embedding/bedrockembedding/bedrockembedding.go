@@ -65,7 +65,7 @@ func (m *Model) call(ctx context.Context, f family, r embedding.Request) (embedd
 	return reply, err
 }
 
-// counted is the number of tokens in the response's header, where a model's body does not say it.
+// counted is the number of tokens in the response's header, for models whose body does not have it.
 func counted(out *bedrockruntime.InvokeModelOutput) int64 {
 	answer, ok := awsmiddleware.GetRawResponse(out.ResultMetadata).(*smithyhttp.Response)
 	if !ok {
@@ -75,10 +75,10 @@ func counted(out *bedrockruntime.InvokeModelOutput) int64 {
 	return n
 }
 
-// bounded lets the SDK, which reads bodies to their end, read no more than a reply may have.
+// bounded limits how much of a body is read to the size of the largest valid reply. The SDK reads bodies to their end.
 //
-// It also sends a copy of the request's body: the SDK closes its own as soon as the response begins, and where the
-// transport looks just then whether more of it comes, it takes that for a failure and closes the connection.
+// It also sends a copy of the request's body. The SDK closes its own body as soon as the response begins. A transport
+// that is just then reading the body would take this for a failure and close the connection.
 type bounded struct {
 	bedrockruntime.HTTPClient
 

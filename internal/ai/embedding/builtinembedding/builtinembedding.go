@@ -1,7 +1,7 @@
-// Package builtinembedding implements the embedding port without any model, network, file or setting: the vector of a
-// text is made of hashes of its words and of pieces of them. It is lexical: texts are alike that share words, or words
-// of like spelling. It knows no synonyms and no word order. Every deployment can search with it, and tests need no
-// provider.
+// Package builtinembedding implements the embedding port without a model, network, file or setting. The vector of a
+// text is made of hashes of its words and of pieces of them. The model is lexical: texts are alike if they share words
+// or words of like spelling. It knows no synonyms and no word order. Every deployment can search with it, and tests
+// need no provider.
 //
 // It must not know documents or indexes. It imports its port and Unicode's normal forms.
 package builtinembedding
@@ -16,8 +16,8 @@ import (
 	"agentplatform/internal/ai/embedding"
 )
 
-// Name is the only model there is. Vectors of different names cannot be compared: whoever changes what a text's vector
-// is changes the name.
+// Name is the only model there is. Vectors of different names cannot be compared. A change to how vectors are made must
+// change the name.
 const Name = "lexical-1"
 
 // Dimensions are those of a vector unless others are asked for.
@@ -52,8 +52,8 @@ func (Model) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, e
 	return embedding.Reply{Vectors: vectors}, nil
 }
 
-// What features count for beside a long word. Pieces of words find other forms of them. Short words are mostly those
-// that every text of their language has.
+// Weights of features, where a long word weighs 1. Pieces of words find other forms of them. Short words are mostly
+// those that every text of their language has.
 const (
 	pieceWeight = 0.2
 	shortWeight = 0.3
@@ -85,7 +85,7 @@ func vector(text string, dimensions int) []float32 {
 	return v
 }
 
-// add adds a feature in the place and with the sign that its hash says.
+// add adds a feature at the position and with the sign that its hash gives.
 func add(v []float32, h uint64, weight float64) {
 	if h>>63 != 0 {
 		weight = -weight

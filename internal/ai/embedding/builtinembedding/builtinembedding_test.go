@@ -35,8 +35,8 @@ func vectors(t testing.TB, texts ...string) [][]float32 {
 	return reply.Vectors
 }
 
-// Vectors are stored, and compared with those of later versions of the program and of other machines. What changes them
-// must change the model's name.
+// Vectors are stored. Later versions of the program and other machines compare theirs with them. A change to the
+// vectors must change the model's name.
 func TestVectorsStayAsTheyAre(t *testing.T) {
 	for text, want := range map[string]uint64{
 		"": 0xab8fecac6a6ed4d4, "a": 0xf2fa3a91ba2eaa1, natural: 0x24dcfb9255e4fa08, chunk: 0xd0aca2156da9c365,

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// words are the words of a text: runs of letters, digits and the marks of scripts that have some, in lower case,
-// without accents. Documents and queries pass through it alike, whatever their language.
+// words returns the words of a text: runs of letters, digits and combining marks, in lower case, without accents. It
+// treats documents and queries of all languages in the same way.
 func words(text string) []string {
 	if strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		text = strings.Map(withoutAccent, norm.NFKD.String(text))
@@ -30,7 +30,7 @@ func withoutAccent(r rune) rune {
 // ideographs is the first character of the scripts that write a word in one or two characters, mostly without spaces.
 const ideographs = 0x2e80
 
-// isShort says whether a word is of at most three letters, of a script that writes words in letters.
+// isShort reports whether a word has at most three letters and its script writes words in letters.
 func isShort(word string) bool {
 	letters := 0
 	for _, r := range word {
@@ -88,7 +88,7 @@ func hash(kind uint64, word string) uint64 {
 
 func mix(h, r uint64) uint64 { return (h ^ r) * 0x100000001b3 }
 
-// spread makes every bit of a hash depend on every other: the lowest say the place, the highest the sign.
+// spread makes every bit of a hash depend on every other. The lowest bits give the position, the highest the sign.
 func spread(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd

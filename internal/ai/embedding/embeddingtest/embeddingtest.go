@@ -1,5 +1,6 @@
-// Package embeddingtest is the conformance suite of the embedding port. Every adapter runs Run; those of endpoints also
-// RunEndpoint, against a server of the suite that speaks their protocol, behaves as told and is believed nothing.
+// Package embeddingtest is the conformance suite of the embedding port. Every adapter runs Run. Adapters of endpoints
+// also run RunEndpoint, against a server of the suite. The server speaks their protocol and misbehaves as each test
+// asks.
 //
 // It imports the port, recording and testify.
 package embeddingtest

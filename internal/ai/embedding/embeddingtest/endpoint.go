@@ -266,7 +266,7 @@ func (p Protocol) testSecrets(t *testing.T) {
 	assert.Contains(t, err.Error(), "the connection was refused")
 }
 
-// What is sent is counted, up to some megabytes that the network holds.
+// The test counts the bytes that the server sends; the network may buffer some megabytes of them.
 func (p Protocol) testEndless(t *testing.T) {
 	const most = 32 << 20
 	for name, start := range map[string]string{"of blanks": " ", "of numbers": `{"embedding":[`, "of a refusal": "x"} {

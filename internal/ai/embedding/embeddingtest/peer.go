@@ -12,8 +12,8 @@ import (
 
 type object = map[string]any
 
-// RunPeer has the recorded conversations with a mock of the provider by other authors, or records them anew. Open makes
-// the adapter for the mock's address.
+// RunPeer replays the recorded conversations with a mock of the provider by other authors, or records them again. Open
+// makes the adapter for the mock's address.
 func RunPeer(t *testing.T, open func(address string) embedding.Model) {
 	when := func(text string, more object) object {
 		m := object{"inputText": text}

@@ -30,7 +30,7 @@ type Protocol struct {
 	Read func(t testing.TB, r *http.Request, body []byte) (texts []string, dimensions int)
 	// Write is the body of a reply with these vectors, each of which is a piece of JSON, and with a claim of tokens.
 	Write func(vectors []string, tokens int64) (body string)
-	// Counts says that the model counts tokens.
+	// Counts reports that the model counts tokens.
 	Counts bool
 }
 
@@ -50,7 +50,7 @@ type answer struct {
 	tokens  int64
 }
 
-// server answers as behave says, and properly where that is nil or returns nil.
+// server answers with the result of behave. It answers properly where behave is nil or returns nil.
 type server struct {
 	t        testing.TB
 	protocol Protocol

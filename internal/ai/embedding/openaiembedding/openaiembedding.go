@@ -20,8 +20,8 @@ import (
 	"agentplatform/internal/ai/providerhttp"
 )
 
-// limits are what every such endpoint takes, most of them more: a small machine needs a minute for a batch, and OpenAI
-// takes 8,192 tokens of a text. Where they are too large for a model, it says so.
+// limits are what every such endpoint accepts; most accept more. A small machine needs a minute for a batch, and OpenAI
+// accepts 8,192 tokens of a text. A model for which they are too large refuses the batch.
 var limits = embedding.Limits{Texts: 32, Bytes: 256 << 10, Characters: 32_000, Timeout: 2 * time.Minute}
 
 // Model calls one endpoint of the embeddings API. It is safe for concurrent use.
@@ -131,7 +131,7 @@ func read(body []byte, r embedding.Request) (embedding.Reply, error) {
 	return reply, err
 }
 
-// inOrder puts each vector where its index says; each index must stand once.
+// inOrder puts each vector at the position of its index. Each index must stand once.
 func inOrder(items []item) ([][]float32, error) {
 	vectors := make([][]float32, len(items))
 	for _, one := range items {

@@ -49,7 +49,7 @@ var protocol = embeddingtest.Protocol{
 		assert.Equal(t, "float", asked.Format)
 		return asked.Input, asked.Dimensions
 	},
-	// The vectors come last first: their index says which is which.
+	// The vectors come last first: their index gives the order.
 	Write: func(vectors []string, tokens int64) string {
 		var items []string
 		for i, v := range vectors {
@@ -62,7 +62,7 @@ var protocol = embeddingtest.Protocol{
 
 func TestContract(t *testing.T) { embeddingtest.RunEndpoint(t, protocol) }
 
-// A broker, which has the key, is no other model.
+// A broker, which has the key, behaves like the model itself.
 func TestContractThroughABroker(t *testing.T) {
 	through := protocol
 	through.Open = func(address string) embedding.Model {

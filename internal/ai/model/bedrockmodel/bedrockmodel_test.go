@@ -93,7 +93,7 @@ func TestAFailedCallReturnsItsUsage(t *testing.T) {
 	})
 }
 
-// A model may fail when the stream has begun. This was retryable, whatever failed.
+// A model may fail after the stream has begun. Once, every such failure was retryable.
 func TestAnExceptionWithinTheStreamHasAKind(t *testing.T) {
 	for _, c := range []struct {
 		kind, text string

@@ -94,7 +94,7 @@ func newest(messages []model.Message) (t turn) {
 	return t
 }
 
-// cameWithAnswer says whether a user message consists only of files that were attached to an answer to a question.
+// cameWithAnswer reports whether a user message consists only of files that were attached to an answer to a question.
 func cameWithAnswer(messages []model.Message, i int) bool {
 	return i > 0 && messages[i-1].Role == model.Tool && messages[i].Text == ""
 }

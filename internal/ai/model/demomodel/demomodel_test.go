@@ -114,7 +114,7 @@ func TestSleepAndStreamWaitOnTheClock(t *testing.T) {
 	})
 }
 
-// For any message: each line that is no directive is echoed once and in order, and the same message gives the same
+// For any message, each line that is not a directive is echoed once and in order. The same message gives the same
 // answer.
 func TestEveryLineIsEchoedOnceInOrder(t *testing.T) {
 	line := rapid.SampledFrom([]string{"word", "two words", "/tool x {}", "/ask q", "/stream 2 0s", "/search s", "/bad",

@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/ai/model"
 )
 
-// blanks are texts that say nothing.
+// blanks are texts without visible characters.
 var blanks = []string{"", " ", "\n\n", "\t \r\n", "\u00a0", "\u200b", "\ufeff\u2060", "\u2003\u3000\u2029", "\u3164",
 	"\u2800", "\u200d\ufe0f", "\x00"}
 

@@ -22,9 +22,9 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 // Answering is a client whose every request is answered with this body.
 func Answering(text string) *http.Client { return &http.Client{Transport: answering(text)} }
 
-// FuzzAnswer lets an adapter read arbitrary answers: the result must be a reply whose text equals what was
-// emitted, or an error of the port. The corpus starts with these answers; without any, with the recorded ones
-// and those of [Answers].
+// FuzzAnswer lets an adapter read arbitrary answers. The result must be an error of the port, or a reply whose text
+// equals the emitted pieces. The corpus starts with these answers; without any, with the recorded ones and those of
+// [Answers].
 func FuzzAnswer(f *testing.F, open func(client *http.Client) model.Model, answers ...string) {
 	for _, text := range answers {
 		f.Add(text)

@@ -33,8 +33,8 @@ func RunLarge(t *testing.T, before, behind string, open func(client *http.Client
 	}
 }
 
-// RunUnreadable lets an adapter read events that its provider never sends: the error must not use the words of a
-// JSON library, as clients see it.
+// RunUnreadable lets an adapter read events that its provider never sends. Clients see the error, so it must not use
+// the words of a JSON library.
 func RunUnreadable(t *testing.T, open func(client *http.Client) model.Model, events ...string) {
 	t.Helper()
 	for _, event := range events {

@@ -16,8 +16,8 @@ import (
 	"agentplatform/internal/proof/peertest"
 )
 
-// RunLlama checks an adapter against a real server, llama.cpp's, which speaks two APIs: the limit of tokens, and the
-// rows of [Answers] of that server. Open makes the adapter for the server's address.
+// RunLlama checks an adapter against a real server, llama.cpp's, which speaks two APIs. It checks the limit of tokens
+// and the rows of [Answers] of that server. Open makes the adapter for the server's address.
 func RunLlama(t *testing.T, open func(address string) model.Model) {
 	t.Helper()
 	address := peertest.Llama(t, 512, "--jinja", "--chat-template-file", peertest.ToolsTemplate(t))

@@ -10,8 +10,8 @@ import (
 	"agentplatform/internal/ai/model"
 )
 
-// RunOptions checks what an adapter sends for what a client may set. sent has the members of a body that are expected,
-// as JSON, by names of cases; all other members are left out of the comparison, unless they are in every.
+// RunOptions checks the request that an adapter sends for each option that a client may set. sent has the expected
+// members of the body, as JSON, by names of cases. All other members are ignored, except those in every.
 func RunOptions(t *testing.T, open func(address string) model.Model, every []string, sent map[string]string) {
 	t.Helper()
 	warm, most := 0.5, 0.25

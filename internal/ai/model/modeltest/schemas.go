@@ -39,8 +39,9 @@ var schemas = []string{
 	`{"properties":{"` + strings.Repeat("long", 17) + `":{"description":"` + strings.Repeat("x", 9000) + `"}}}`,
 }
 
-// RunSchemas checks that an adapter sends each tool with a schema that every provider takes, whatever its own is. taken
-// takes the schemas of the tools out of a body. names is what its provider takes as a name of a member; nil: anything.
+// RunSchemas checks that an adapter sends each tool with a schema that every provider accepts, for any schema of the
+// tool. taken takes the schemas of the tools out of a body. names matches the names of members that the provider
+// accepts; nil: it accepts any.
 func RunSchemas(
 	t *testing.T, open func(address string) model.Model, names *regexp.Regexp,
 	taken func(t *testing.T, body []byte) []json.RawMessage,
@@ -62,7 +63,7 @@ func RunSchemas(
 	}
 }
 
-// named checks that a provider takes the names of a schema's members, and that the others are told of in words.
+// named checks that a provider accepts the names of a schema's members, and that the others are described in words.
 func named(t *testing.T, names *regexp.Regexp, whole json.RawMessage, sent map[string]any) {
 	t.Helper()
 	properties, _ := sent["properties"].(map[string]any)
@@ -74,7 +75,7 @@ func named(t *testing.T, names *regexp.Regexp, whole json.RawMessage, sent map[s
 		assert.Contains(t, properties, name)
 	}
 	var own struct{ Properties map[string]any }
-	_ = json.Unmarshal(whole, &own) // some are no schemas
+	_ = json.Unmarshal(whole, &own) // some are not schemas
 	for name := range own.Properties {
 		if _, there := properties[name]; !there {
 			assert.Contains(t, sent["description"], strconv.Quote(name), "%s", whole)

@@ -138,10 +138,12 @@ func (h *received) used(u *usage) {
 	h.InputTokens, h.OutputTokens = max(h.InputTokens, input), max(h.OutputTokens, output)
 }
 
-// call returns the call to which a piece belongs: that of its index, or, where the endpoint sends no index, that of its
-// id, or the last one. Where all have one index or none, a piece with a name begins a call, unless it goes on with one
-// or repeats it. An id without a name does not begin a call: some endpoints make up another id for each piece. It is
-// nil where there are very many. taken are the calls that have pieces of this event.
+// call returns the call to which a piece belongs, by the piece's index. Where the endpoint sends no index, it is the
+// call of the piece's id, or the last one. Where all have one index or none, a piece with a name begins a call, unless
+// it goes on with one or repeats it. An id without a name does not begin a call: some endpoints make up another id for
+// each piece.
+//
+// The result is nil where there are too many calls. taken are the calls that have pieces of this event.
 func (h *received) call(p piece, taken map[*model.PartialCall]bool) *model.PartialCall {
 	indexed := p.Index != nil && *p.Index >= 0 && *p.Index <= maxIndex
 	c := h.known(p, indexed)

@@ -18,8 +18,9 @@ type way struct {
 	otherName  bool // the endpoint has refused the name of the limit with which we began
 	noOptions  bool // stream_options are refused
 	parallel   bool // parallel_tool_calls is refused
-	// whole asks for no stream. Servers on Starlette, such as llama-cpp-python, begin a stream before they look at the
-	// request, and break it off where they do not take that. Without a stream they answer with the reason.
+	// whole makes a request without a stream. Servers on Starlette, such as llama-cpp-python, begin a stream before
+	// they read the request. They break the stream off if they refuse the request. Without a stream they answer with
+	// the reason.
 	whole bool
 }
 

@@ -160,8 +160,8 @@ func TestWhatAModelRefusesIsRememberedForThatModel(t *testing.T) {
 		server.names())
 }
 
-// The loop drops further calls of a reply, so a model may do without parallel_tool_calls: o3-mini refuses it
-// (llama_index#20865), and LiteLLM for its models (github-copilot-llm-gateway#79).
+// The loop drops further calls of a reply, so a request may do without parallel_tool_calls. o3-mini refuses this
+// parameter (llama_index#20865), and so does LiteLLM for its models (github-copilot-llm-gateway#79).
 func TestARefusedParameterThatIsNotNeededIsLeftOut(t *testing.T) {
 	server := &picky{refuses: map[string]string{
 		"stream_options": strings.ReplaceAll(forbiddenDetail, "max_completion_tokens", "stream_options"),

@@ -13,8 +13,8 @@ import (
 	"agentplatform/internal/ai/model/openaimodel"
 )
 
-// llama-cpp-python and other servers on Starlette find out what is wrong with a request when they have begun the
-// stream: it breaks without an event. Without a stream they answer with the reason.
+// llama-cpp-python and other servers on Starlette check a request after they have begun the stream. A refused request
+// breaks the stream without an event. Without a stream they answer with the reason.
 func TestAStreamThatBreaksBeforeItsFirstEventIsAskedForWhole(t *testing.T) {
 	breaks := func(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", "text/event-stream")

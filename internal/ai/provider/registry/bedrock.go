@@ -47,7 +47,7 @@ func (bedrock) model(ctx context.Context, s setting.Settings, _ tools) (model.Mo
 	return bedrockmodel.New(account, bedrockmodel.Guardrail{ID: id, Version: version}), nil
 }
 
-// embedding makes them whatever models agents may name.
+// embedding makes the embedding models. It does not depend on the models that agents may name.
 func (bedrock) embedding(ctx context.Context, s setting.Settings, _ *http.Client) (embedding.Model, error) {
 	account, err := bedrockAccount(ctx, s, "EMBEDDING_MODELS")
 	if err != nil {

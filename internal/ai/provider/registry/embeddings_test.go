@@ -64,7 +64,7 @@ func TestOptionsAreOfModelsThatAreOffered(t *testing.T) {
 	require.EqualError(t, err, `EMBEDDING_MODELS: "elsewhere/a" must begin with builtin/, openai/ or bedrock/`)
 }
 
-// Who is not given the keys has another program asked for those models alone that need one.
+// A program without the keys sends requests to another program, only for the models that need a key.
 func TestModelsThatNeedAKeyAreAskedElsewhere(t *testing.T) {
 	t.Setenv("AWS_REGION", "eu-central-1")
 	keyed := map[string]embedding.Model{"openai": &struct{ embedding.Model }{}}

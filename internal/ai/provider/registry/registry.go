@@ -1,8 +1,8 @@
-// Package registry is the table of the providers of models: what each is called, which settings it has, and how its
-// models are listed and made. Everything else reads this table. A provider is an [entry], in a file of its own.
+// Package registry is the table of the providers of models: the name of each, its settings, and how its models are
+// listed and made. Everything else reads this table. A provider is an [entry], in a file of its own.
 //
-// It is wiring: like boot and cloud it may import adapters. Every program may import it: the linker leaves out the
-// adapters, and the libraries behind them, that a program does not make.
+// It is wiring: like boot and cloud it may import adapters. Every program may import it. The linker leaves out the
+// adapters that a program does not make, and the libraries behind them.
 package registry
 
 import (

@@ -9,8 +9,8 @@ import (
 	"agentplatform/internal/ai/tool"
 )
 
-// The evaluator is our own: libraries for expressions call methods by reflection, which makes the linker keep
-// every method of every linked type; the worker was three times as large.
+// The evaluator is our own. Libraries for expressions call methods by reflection, so the linker keeps every method of
+// every linked type. The worker was three times as large.
 
 // Limits on expressions and results.
 const (
@@ -20,8 +20,8 @@ const (
 	digits        = 16      // after the decimal point
 )
 
-// calculate evaluates an expression of numbers, pi and e, with + - * / % ** and parentheses; the result is exact
-// as long as all values are integers and fractions. Its error is a [tool.Error].
+// calculate evaluates an expression of numbers, pi and e, with + - * / % ** and parentheses. The result is exact as
+// long as all values are integers and fractions. The error is a [tool.Error].
 func calculate(expression string) (result string, err error) {
 	if len(expression) > maxExpression {
 		return "", tool.Fail("the expression has more than %d characters", maxExpression)
@@ -29,7 +29,7 @@ func calculate(expression string) (result string, err error) {
 	c := &calculator{}
 	c.Init(strings.NewReader(strings.ReplaceAll(expression, "**", "^")))
 	c.Mode = scanner.ScanInts | scanner.ScanFloats | scanner.ScanIdents
-	c.Error = func(*scanner.Scanner, string) {} // what the scanner cannot read is no number; the parser reports it
+	c.Error = func(*scanner.Scanner, string) {} // the parser reports text that the scanner cannot read
 	defer func() {
 		if p := recover(); p != nil {
 			failure, ours := p.(*tool.Error)

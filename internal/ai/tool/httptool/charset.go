@@ -40,8 +40,9 @@ var (
 	inKind          = regexp.MustCompile(`(?i);\s*charset\s*=\s*["']?([a-z0-9_:.-]{1,40})`)
 )
 
-// Decode is a body as text: by its byte order mark, as UTF-8, by the charset that the server or the text itself names,
-// or as it looks like. ok is false for anything else. A text of more than most bytes is cut behind that limit.
+// Decode returns a body as text. It uses the first encoding that fits: that of the byte order mark, UTF-8, the charset
+// that the server or the text itself names, or the detected one. ok is false if none fits. A text of more than most
+// bytes is cut behind that limit.
 func Decode(media, named string, body []byte, most int64) (text string, ok bool) {
 	if e := codepage.Marked(body); e != nil {
 		return decoded(e, body, most)
@@ -87,8 +88,8 @@ func IsText(media string) bool {
 var textual = regexp.MustCompile(`^application/(.+\+)?(xml|yaml|x-yaml|javascript|x-javascript|ecmascript|csv|` +
 	`x-www-form-urlencoded|graphql|x-ndjson|ndjson|jsonl|sql|sparql-query|toml)$`)
 
-// byZeros is the encoding of a text whose first characters are ASCII, by the places of its zeros, as JSON has it; nil
-// where there are none.
+// byZeros returns the encoding of a text whose first characters are ASCII, such as JSON, by the positions of its zero
+// bytes. It is nil where there are none.
 func byZeros(body []byte) encoding.Encoding {
 	switch zero := func(i int) bool { return i < len(body) && body[i] == 0 }; {
 	case len(body) < 2:

@@ -95,8 +95,8 @@ func (k *Kind) Discover(_ context.Context, e tool.Endpoint) ([]tool.Definition, 
 // IdempotencyKey is the header that each request has whose method is not safe: the same for all attempts of a call.
 const IdempotencyKey = "Idempotency-Key"
 
-// reserved matches the headers that carry rights, which are credentials, or decide where a request goes, how it is
-// read, or what it is taken for. Names that only resemble these, like X-Page-Token, are those of arguments.
+// reserved matches reserved headers. They carry credentials, or decide where a request goes and how it is read or
+// classified. An argument may have a name that only resembles these, like X-Page-Token.
 var reserved = regexp.MustCompile(`(?i)^(accept|content-(type|length|encoding)|host|connection|keep-alive|te|trailer|` +
 	`transfer-encoding|upgrade|expect|forwarded|x-forwarded-.*|x-real-ip|x-original-url|x-rewrite-url|` +
 	`(x-)?(http-)?method(-override)?|proxy-.*|cookie|(x-)?(authorization|(api|auth|access|subscription)-?key|` +
@@ -105,7 +105,7 @@ var reserved = regexp.MustCompile(`(?i)^(accept|content-(type|length|encoding)|h
 // Reserved reports whether a header is never an argument. The key of a request is that of its call.
 func Reserved(header string) bool { return reserved.MatchString(header) }
 
-// Safe says whether HTTP defines the method as safe, so that a request may be repeated.
+// Safe reports whether HTTP defines the method as safe, so that a request may be repeated.
 func Safe(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
 // Call makes the request; errors as of [Do].
@@ -113,9 +113,9 @@ func (k *Kind) Call(ctx context.Context, e tool.Endpoint, d tool.Definition, i t
 	return Do(ctx, k.Client, e.Credentials, d.Binding, i)
 }
 
-// Do makes the request of a binding and returns the response. It returns a [tool.Error] where the arguments do not
-// fit, the server cannot be reached, or the response is too large or has no 2xx status; another error means that
-// the binding is broken.
+// Do makes the request of a binding and returns the response. It returns a [tool.Error] in these cases: the arguments
+// do not fit, the server cannot be reached, the response is too large, or its status is not 2xx. Another error means
+// that the binding is broken.
 func Do(
 	ctx context.Context, client *http.Client, c tool.Credentials, binding json.RawMessage, i tool.Invocation,
 ) (tool.Result, error) {
@@ -217,8 +217,8 @@ func Send(client *http.Client, r *http.Request, c tool.Credentials) (*http.Respo
 	return answer, nil
 }
 
-// Read reads at most so many bytes of a response's body. It returns a [tool.Error] where the connection breaks, and
-// where the body is compressed; an empty one is not, although some servers name a coding.
+// Read reads at most so many bytes of a response's body. It returns a [tool.Error] if the connection breaks or the body
+// is compressed. An empty body is never compressed, although some servers name a coding for it.
 func Read(answer *http.Response, most int64) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(answer.Body, most))
 	if err != nil {
@@ -235,9 +235,9 @@ func Read(answer *http.Response, most int64) ([]byte, error) {
 // compressed matches codings; the transport takes away the one that it reads.
 var compressed = regexp.MustCompile(`(?i)\b(br|zstd|dcb|dcz|deflate|compress|x-compress|gzip|x-gzip)\b`)
 
-// once keeps [http.Transport] from repeating a request that is not safe. It repeats one with an idempotency key whose
-// connection broke after the server may have read it; but that is decided above, by the tool's RetrySafe. It finds
-// these headers by their canonical spelling alone, and in HTTP the spelling means nothing.
+// once keeps [http.Transport] from repeating a request that is not safe. The transport repeats a request with an
+// idempotency key if its connection broke, even after the server may have read it. The tool's RetrySafe decides that
+// instead. The transport finds these headers only in their canonical spelling, and HTTP accepts any.
 func once(r *http.Request) {
 	if Safe(r.Method) {
 		return
@@ -310,7 +310,7 @@ func CheckAddress(address string) error {
 	return nil
 }
 
-// address fills the path and the query. An argument becomes part of one path segment, whatever characters it has.
+// address fills the path and the query. An argument becomes part of one path segment, with any characters.
 func (r Request) address(arguments map[string]json.RawMessage) (string, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil || CheckAddress(r.URL) != nil {

@@ -72,8 +72,8 @@ func (m message) answer(result string) message {
 	return message{Version: "2.0", ID: m.ID, Result: json.RawMessage(result)}
 }
 
-// asker is a server whose tool "ask" asks its client for what the call's arguments have as a method with params, and
-// answers with the client's response. The tool "told" answers with all requests so far.
+// asker is a server whose tool "ask" sends its client a request and answers with the client's response. The call's
+// arguments name the request's method and have its params. The tool "told" answers with all requests so far.
 type asker struct {
 	mu      sync.Mutex
 	told    []json.RawMessage
@@ -230,7 +230,7 @@ func call(t *testing.T, e tool.Endpoint, name, arguments string) string {
 	return result.Text
 }
 
-// A server that is told of a capability may wait for it.
+// A server may wait for a capability that a client declares.
 func TestOnlyWhatIsServedIsClaimed(t *testing.T) {
 	k := &mcptool.Kind{Client: http.DefaultClient}
 	for name, e := range askers(t) {
@@ -326,8 +326,8 @@ func TestAResultThatAsksIsAFailure(t *testing.T) {
 	}
 }
 
-// A server that never takes an answer to what it asks holds no call: neither one that it answers, nor one that its
-// caller gives up.
+// A server that never reads the answers to its requests blocks no call. This holds for a call that it answers, and for
+// one that its caller gives up.
 func TestAnswersThatNobodyTakesHoldNoCall(t *testing.T) {
 	for _, questions := range []int{1, tool.MaxTools + 100} {
 		for _, answered := range []bool{true, false} {

@@ -19,7 +19,7 @@ import (
 	"agentplatform/internal/ai/tool/mcptool"
 )
 
-// scripted is a server that gives the answers it is told to, in breach of the protocol if need be.
+// scripted is a server that gives these answers, even in breach of the protocol.
 func scripted(
 	t *testing.T, answers map[string]func(params json.RawMessage) string,
 ) (address string, asked *atomic.Int64) {

@@ -1,10 +1,9 @@
-// Package mcptool implements the tool port with servers of the Model Context Protocol, over streamable HTTP or,
-// where a deployment allows it, as a program on the same machine.
+// Package mcptool implements the tool port with servers of the Model Context Protocol. It reaches them over streamable
+// HTTP or, where a deployment allows it, as a program on the same machine.
 //
 // A [tool.Session] shares a session of the protocol among its calls, and opens another one where that broke. A server
-// is not trusted: the number of its tools, the size of their schemas and results, and what it asks are limited. The
-// package must not know runs. It imports its port, httptool for the texts of HTTP failures, and the protocol's
-// library.
+// is not trusted: the number of its tools, the size of their schemas and results, and its requests are limited. The
+// package must not know runs. It imports its port, httptool for the texts of HTTP failures, and the protocol's library.
 package mcptool
 
 import (

@@ -82,8 +82,8 @@ func (p *pool) use(l *line) bool {
 	return true
 }
 
-// rest ends a call. A line that broke, or whose place another call waits for, ends with its last call: where nothing
-// can be read from the server any more, the library fails the others.
+// rest ends a call. A line ends with its last call if it broke or another call waits for its place. Until then its
+// other calls go on; the library fails them if nothing can be read from the server any more.
 func (p *pool) rest(l *line, broke bool) {
 	p.mu.Lock()
 	l.busy--

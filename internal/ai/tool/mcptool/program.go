@@ -161,8 +161,9 @@ func (e *ends) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String is the text in valid UTF-8, without addresses. Where it was cut, a part of an address or of a credential could
-// not be known as such: the lines there are left out, else the words.
+// String returns the text in valid UTF-8, without addresses. Where the text was cut, a part of an address or of a
+// credential cannot be recognized. There, String leaves out the line on each side of the cut, or the word where there
+// is no line end.
 func (e *ends) String() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -63,7 +63,7 @@ func TestTheServersOfPython(t *testing.T) {
 	})
 }
 
-// A server that dies at its start want why.
+// The error of a server that dies at its start has the reason.
 func TestAServerThatDiesAtItsStart(t *testing.T) {
 	k := &mcptool.Kind{Client: http.DefaultClient}
 	_, err := k.Discover(t.Context(), tool.Endpoint{Command: []string{peertest.MCPServer(t, "mcp-server-sqlite"),

@@ -39,10 +39,10 @@ func (k *Kind) Call(ctx context.Context, e tool.Endpoint, d tool.Definition, i t
 	return s.Call(ctx, d, i)
 }
 
-// Call runs a tool. The idempotency key is sent as metadata for servers that use it. It returns a [tool.Error]
-// where the server cannot be reached or the tool fails, a [tool.Question] where the server asks for what only a human
-// knows, and the context's error when that ends first. Where the server may have lost what earlier calls left in it,
-// the result has a warning.
+// Call runs a tool. The idempotency key is sent as metadata for servers that use it. The error is a [tool.Error] if the
+// server cannot be reached or the tool fails. It is a [tool.Question] if the server needs an answer of a human. It is
+// the context's error if the context ends first. Where the server may have lost the state of earlier calls, the result
+// has a warning.
 func (s *session) Call(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error) {
 	var b bound
 	if err := json.Unmarshal(d.Binding, &b); err != nil {
@@ -209,7 +209,7 @@ func (l *line) act(
 // maxRounds is how often a server may ask in one call before it has a result.
 const maxRounds = 10
 
-// rounds makes a call. From one version of the protocol on, a server asks by a result that is none yet, and the call is
+// rounds makes a call. From one version of the protocol on, a server asks by an incomplete result. The call is then
 // made again with the answers.
 func (l *line) rounds(ctx context.Context, q *inquiry, p *mcp.CallToolParams) (*mcp.CallToolResult, error) {
 	for range maxRounds {

@@ -147,7 +147,8 @@ func TestParallelCallsShareASession(t *testing.T) {
 	assert.Equal(t, int64(1), server.begun.Load())
 }
 
-// A call of which the server want that it does not know its session is made again in a new one, and the model reads so.
+// If the server does not know the session of a call, the call is made again in a new session, and the model reads a
+// note.
 func TestALostSessionIsOpenedAgain(t *testing.T) {
 	server := newRooms(t, nil)
 	s := (&mcptool.Kind{Client: server.Client()}).Session(tool.Endpoint{URL: server.URL})
@@ -163,7 +164,7 @@ func TestALostSessionIsOpenedAgain(t *testing.T) {
 	assert.Equal(t, "2", got, "it is got once")
 }
 
-// The first call of an attempt want that the attempt before had another session, where the server has sessions.
+// The first call of an attempt warns that the previous attempt had another session, where the server has sessions.
 func TestTheFirstCallAfterAnotherAttemptWarns(t *testing.T) {
 	for name, c := range map[string]struct {
 		options *mcp.StreamableHTTPOptions
@@ -186,7 +187,7 @@ func TestTheFirstCallAfterAnotherAttemptWarns(t *testing.T) {
 	}
 }
 
-// A program is started once. When it dies, the call want what it wrote last, and the next call starts it again.
+// A program is started once. When it dies, the call's error has its last output, and the next call starts it again.
 func TestAProgramIsStartedOnceAndItsLastWordsAreShown(t *testing.T) {
 	k := &mcptool.Kind{Client: http.DefaultClient}
 	s := k.Session(itself(t))
@@ -319,7 +320,7 @@ func TestSessionsOfAnOrganizationLeaveOthersRoom(t *testing.T) {
 	}
 }
 
-// A program has time to end by itself. What it has started ends with it, also where that ignores SIGTERM.
+// A program has time to end by itself. All processes that it has started end with it, even those that ignore SIGTERM.
 func TestAProgramEndsWithAllThatItHasStarted(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -22,7 +22,7 @@ import (
 	"agentplatform/internal/platform/trace"
 )
 
-// A call of an MCP server says which span it is a part of, though a library makes the request.
+// A call of an MCP server carries its span, though a library makes the request.
 func TestACallCarriesItsSpan(t *testing.T) {
 	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	mcp.AddTool(s, &mcp.Tool{Name: "say"},

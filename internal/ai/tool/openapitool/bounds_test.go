@@ -18,8 +18,8 @@ import (
 	"agentplatform/internal/ai/tool/openapitool"
 )
 
-// A short document may expand to a thousand times its size: the size of what is found is limited whatever the
-// document, and so is the memory that finding it takes.
+// A short document may expand to a thousand times its size. The size of the tools that are found is limited for every
+// document, and so is the memory for finding them.
 func TestTheSizeOfToolsIsLimitedWhateverTheDocument(t *testing.T) {
 	long := strings.Repeat("x", 150_000)
 	bodyOf := func(schema string) string {

@@ -243,7 +243,7 @@ func scalar(n *yaml.Node) any {
 	return n.Value
 }
 
-// step counts n steps of work, and says whether reading may continue.
+// step counts n steps of work, and reports whether reading may continue.
 func (d *document) step(n int) bool {
 	if d.work += n; d.fault == nil {
 		d.fault = d.ended()

@@ -1,8 +1,8 @@
 // Package openapitool implements the tool port with OpenAPI documents: each operation is a tool.
 //
-// A document is not trusted: its size, the number of its operations and the work of reading it are limited
-// (document.go), references cannot lead to other documents, and circular references end. Only what operations need
-// is read. The package must not know runs. It imports its port, httptool and a YAML library.
+// A document is not trusted. Its size, the number of its operations and the work of reading it are limited
+// (document.go). References cannot lead to other documents, and circular references end. Only the parts that operations
+// need are read. The package must not know runs. It imports its port, httptool and a YAML library.
 package openapitool
 
 import (
@@ -208,7 +208,7 @@ func operations(e tool.Endpoint, d *document, all []listed) ([]tool.Definition, 
 	return found, nil
 }
 
-// anything is the schema of a tool of which nothing more precise can be said.
+// anything is the schema of a tool whose document gives no more precise one.
 var anything = json.RawMessage(`{"type":"object"}`)
 
 // methods are the HTTP methods of operations that become tools, in order.
@@ -322,8 +322,8 @@ func (m *maker) take(item, o map[string]any) error {
 	return nil
 }
 
-// fill makes arguments of the places of a path that no parameter fills, and parameters of those in its query: a path
-// should have none, but documents have them.
+// fill makes an argument of each place of a path that no parameter fills. It makes parameters of those in the path's
+// query: a path should have no query, but documents have some.
 func (m *maker) fill() {
 	for _, one := range httptool.Placeholder.FindAllString(m.path, -1) {
 		if name := one[1 : len(one)-1]; !m.taken[name] {

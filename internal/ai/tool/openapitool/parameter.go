@@ -31,8 +31,8 @@ var stylesIn = map[string][]string{
 	"path":   {httptool.Simple, httptool.Label, httptool.Matrix, httptool.JSON},
 }
 
-// ignored reports whether a parameter is not an argument: it is the place of an API key of a security scheme, or a
-// header that is reserved. The key of a request must be that of its call.
+// ignored reports whether a parameter is not an argument. This is so for the API key of a security scheme and for a
+// reserved header. It is also so for the idempotency key of a request that is not safe: its call has the key.
 func (p parameter) ignored(d *document, method string) bool {
 	key := strings.EqualFold(p.name, httptool.IdempotencyKey) && !httptool.Safe(method)
 	return p.in == "header" && (key || httptool.Reserved(p.name)) || d.secures(p.in, p.name)

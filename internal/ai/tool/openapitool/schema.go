@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/ai/tool"
 )
 
-// Limits on expanded schemas: beyond them a schema says "anything", which is true, but less helpful.
+// Limits on expanded schemas. Beyond them a schema allows anything, which is true, but less helpful.
 const (
 	maxDepth   = 8
 	maxNodes   = 2_000          // of an operation
@@ -91,14 +91,14 @@ func (w *writer) write(v any, depth int) map[string]any {
 	return out
 }
 
-// room says whether n more nodes are within the limit.
+// room reports whether n more nodes are within the limit.
 func (w *writer) room(n int) bool {
 	fits := w.nodes+n <= maxNodes && w.work <= w.until
 	w.cut = w.cut || !fits
 	return fits
 }
 
-// properties expands the properties of an object, and says whether all of them fitted.
+// properties expands the properties of an object, and reports whether all of them fitted.
 func (w *writer) properties(s, out map[string]any, depth int) bool {
 	of, _ := s["properties"].(map[string]any)
 	must := list(s["required"])
@@ -223,8 +223,8 @@ func (w *writer) copy(name string, v any, out map[string]any) {
 	out[name] = v
 }
 
-// typed is a value in one of the types of its schema: documents write 1 for "1", and "true" for true, which no value
-// would fit.
+// typed returns a value in one of the types of its schema. Documents write 1 for "1", and "true" for true. No argument
+// would fit such a value.
 func typed(v any, types any) (_ any, ok bool) {
 	list, _ := types.([]string)
 	if one, is := types.(string); is {
@@ -360,7 +360,7 @@ func withNull(types []string) []string {
 	return types
 }
 
-// fitting says whether a keyword's value has the right type: the document may have any value there.
+// fitting reports whether a keyword's value has the right type: the document may have any value there.
 func fitting(name string, v any) bool {
 	switch name {
 	case "description", "format":

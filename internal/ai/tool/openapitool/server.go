@@ -10,8 +10,8 @@ import (
 	"agentplatform/internal/ai/tool"
 )
 
-// baseOf is the base URL of operations: the toolkit's, or else that of the servers which level names: the document, a
-// path or an operation. It may be relative to the address that the document came from.
+// baseOf returns the base URL of operations: the toolkit's, or else that of the servers that level names. level is the
+// document, a path or an operation. The URL may be relative to the address of the document.
 func baseOf(e tool.Endpoint, d *document, level map[string]any) (string, error) {
 	at := e.BaseURL
 	if at == "" {
