@@ -22,8 +22,8 @@ import (
 	"agentplatform/internal/text/ranking"
 )
 
-// What a document's embeddings used stands in the ledger and in the budgets of its sender and of the organization,
-// also what a request used that failed. The built-in model uses nothing.
+// The tokens that a document's embeddings used stand in the ledger. They also count in the budgets of its sender and of
+// the organization. Failed requests that used tokens are charged, too. The built-in model uses none.
 func TestIngestionIsCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -58,7 +58,8 @@ func TestIngestionIsCharged(t *testing.T) {
 	})
 }
 
-// When a budget is used up no further piece is asked for: the ingestion fails and says why, and no other begins.
+// When a budget is used up, no further piece is sent to the model. The ingestion fails with the reason, and no other
+// begins.
 func TestIngestionEndsWithTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -87,7 +88,7 @@ func TestIngestionEndsWithTheBudget(t *testing.T) {
 	})
 }
 
-// Whatever is charged at the same time, budgets and ledger agree, also when answers of the store are lost.
+// With concurrent charges, budgets and ledger agree, also when answers of the store are lost.
 func TestChargesAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -126,8 +127,8 @@ func TestChargesAtTheSameTime(t *testing.T) {
 	})
 }
 
-// A search says what its models used, and charges nothing by itself. The asker's budgets refuse it where it is theirs
-// and would use some.
+// A search returns the tokens that its models used, and charges nothing by itself. The asker's budgets refuse a search
+// that counts against them and would use tokens.
 func TestSearchIsCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -212,8 +213,8 @@ func TestEmbeddingsOfALostDocumentAreCharged(t *testing.T) {
 	}
 }
 
-// Embeddings are charged with the end of the attempt if the commit that was to charge them was surely not made. It is
-// not known of a lost answer: then they are not charged twice.
+// Embeddings are charged with the end of the attempt if the commit that was to charge them was surely not made. After a
+// lost answer that is unknown, and then they are not charged twice.
 func TestEmbeddingsOfACommitThatFailsAreCharged(t *testing.T) {
 	for fault, lost := range map[faulttable.Fault]int64{faulttable.Down: 0, faulttable.LostUnknown: tokensOfText} {
 		synctest.Test(t, func(t *testing.T) {

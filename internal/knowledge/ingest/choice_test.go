@@ -65,7 +65,7 @@ func TestARunsSearchIsSpreadOverDocuments(t *testing.T) {
 	})
 }
 
-// Where nothing but the bound of one document leaves places free, the index is not asked again and again.
+// If only the bound of one document leaves places free, the index gets no further query.
 func TestTheBoundOfADocumentCostsNoFurtherLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -100,7 +100,7 @@ func TestTextsThatDifferInANumberAreBothFound(t *testing.T) {
 	})
 }
 
-// A question that nothing answers finds nothing, and the index is not asked for more.
+// A question that nothing answers finds nothing, and the index gets no further query.
 func TestWhatIsBelowTheFloorIsNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

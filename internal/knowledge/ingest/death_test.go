@@ -17,8 +17,8 @@ import (
 	"agentplatform/internal/store/queue"
 )
 
-// Whatever call of a port the process dies at, another one goes on: the ingestion ends, each chunk is there once, what
-// was recorded is not embedded again and is charged once, and nothing is left over.
+// For each call of a port, the process dies at that call and another process goes on. The ingestion ends, and each
+// chunk is there once. Recorded vectors are not embedded again, and are charged once. Nothing is left over.
 func TestIngestionSurvivesADeathAtEveryCall(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		for dieAt := 1; ; dieAt++ {
@@ -68,8 +68,8 @@ func TestIngestionSurvivesADeathAtEveryCall(t *testing.T) {
 	}
 }
 
-// Whatever call of a port the process dies at, another one goes on: the rebuild ends, everything is found at all times,
-// and nothing is left over.
+// For each call of a port, the process dies at that call and another process goes on. The rebuild ends, everything is
+// found at all times, and nothing is left over.
 func TestRebuildSurvivesADeathAtEveryCall(t *testing.T) {
 	t.Parallel()
 	for dieAt := 1; ; dieAt++ {

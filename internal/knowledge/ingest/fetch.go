@@ -25,7 +25,7 @@ const (
 	maxRedirects = 5
 )
 
-// Fetch gets documents from addresses that clients give. Each address is judged, also those of redirects.
+// Fetch gets documents from addresses that clients give. It checks each address, also those of redirects.
 type Fetch struct {
 	Policy egress.Policy
 	Client interface { // of the policy; it follows no redirects
@@ -33,7 +33,7 @@ type Fetch struct {
 	}
 }
 
-// get asks an address for its document, unless it is as it was.
+// get requests a document from its address, unless it is unchanged.
 func (f Fetch) get(ctx context.Context, s catalog.Source) (*http.Response, error) {
 	address := s.URL
 	for range maxRedirects + 1 {

@@ -1,11 +1,12 @@
 // Package ingest takes documents through the stages of their ingestion: it fetches, extracts, cuts, embeds and indexes
 // them.
 //
-// An ingester claims a document with a lease. Each stage ends in one commit, which names what the stage has stored; an
-// ingester that is lost anywhere costs no more than the stage under way. What fails is tried again, and ends (package
-// docstate).
+// An ingester claims a document with a lease. Each stage ends in one commit, which names the data that the stage has
+// stored. The loss of an ingester costs no more than the stage under way. A failed stage is tried again, a limited
+// number of times (package docstate).
 //
-// An index that was lost is filled again from what the stages have stored (Recover); nothing is embedded for that.
+// An index that was lost is filled again from the data that the stages have stored (Recover); nothing is embedded for
+// that.
 //
 // It must not know HTTP or runs. It imports knowledge, whose documents it works on, extract, chunking, words, the ports
 // embedding, index and blob, catalog, record, docstate, egress, problem, host and trace.
@@ -42,34 +43,34 @@ type Ingester struct {
 	Fetch    Fetch
 	Log      *slog.Logger
 	Deadline time.Duration // of an ingestion
-	// ProcessID is the process id where only one process runs: claims of other process ids are void then. Else it is
-	// empty.
+	// ProcessID is the process id where only one process runs: claims of other process ids are void then. In all other
+	// deployments it is empty.
 	ProcessID string
 	// Extract reads the text of a file; it is [extract.Document].
 	Extract func(ctx context.Context, group string, f extract.File) (document.Text, error)
-	// Waits reports whether another message waits for the place of one at work; nil: none does.
+	// Waits reports whether another message waits for a slot of the queue; nil: none does.
 	Waits func(at queue.Message) bool
-	// OnMove is told of each change of a document's ingestion that was committed; nil: nobody is.
+	// OnMove is called with each committed change of a document's ingestion; it may be nil.
 	OnMove func(Move)
 }
 
 // Move is a change of a document's ingestion.
 type Move struct {
 	Before, After docstate.State
-	// Failure is what the ingestion ended with at this move, also where it was for a rebuild, of which the document's
-	// own state says nothing; nil: it did not fail.
+	// Failure is the failure that ended the ingestion at this move; nil: it did not fail. It is also set for a failed
+	// rebuild, which the document's own state does not show.
 	Failure *docstate.Failure
 }
 
-// lease is how long an ingester that says nothing keeps a document.
+// lease is how long an ingester without a renewal keeps a document.
 const lease = 30 * time.Second
 
-// errLost says that another ingester has the document by now, or that it was deleted.
+// errLost means that another ingester has the document by now, or that it was deleted.
 var errLost = errors.New("ingest: the document was lost to another ingester")
 
-// Handle goes on with the ingestion of a document, as far as it can. It returns the wait until the next call, 0 for
-// none: the ingestion has ended, another ingester has the document, or it was deleted. An error is one of the store,
-// and the sweeper comes back.
+// Handle goes on with the ingestion of a document, as far as it can. It returns the wait until the next call. The wait
+// is 0 if the ingestion has ended, another ingester has the document, or it was deleted. An error is one of the store;
+// then the sweeper tries again.
 func (g *Ingester) Handle(ctx context.Context, id string) (again time.Duration, err error) {
 	e, err := record.Resource[catalog.Document](ctx, g.Store, record.System(), id)
 	if problem.Is(err, "not_found") {
@@ -99,7 +100,7 @@ func (g *Ingester) Handle(ctx context.Context, id string) (again time.Duration, 
 	return w.run(ctx)
 }
 
-// work is an ingester's hold of one document.
+// work is an ingester's lease of one document, with its data.
 type work struct {
 	*Ingester
 
@@ -109,10 +110,10 @@ type work struct {
 
 	language string // in which the words are indexed
 
-	// What the stages of this hold have made, so that the next need not read it again.
+	// Results of the stages during this lease, so that the next stage need not read them again.
 	text   *document.Text
 	chunks []document.Chunk
-	large  *share.Part // the place of a large text
+	large  *share.Part // the slot for a large text
 
 	unpaid int64 // tokens of embeddings that are not charged yet
 }
@@ -172,12 +173,12 @@ func (w *work) renew(ctx context.Context, id string, cancel context.CancelCauseF
 	}
 }
 
-// trouble is an attempt that failed, with what a person is told.
+// trouble is an attempt that failed, with a message for people.
 type trouble struct {
 	code    docstate.Code
 	message string
 	final   bool          // another attempt would fail in the same way
-	after   time.Duration // as the other side asked
+	after   time.Duration // as the other side requested
 	cause   error
 }
 
@@ -189,7 +190,7 @@ func final(code docstate.Code, format string, args ...any) error {
 	return &trouble{code: code, message: fmt.Sprintf(format, args...), final: true}
 }
 
-// codeOf says by a code why an attempt failed.
+// codeOf returns the code for the reason of a failed attempt.
 func codeOf(failed error) docstate.Code {
 	if t, is := errors.AsType[*trouble](failed); is {
 		return t.code
@@ -229,9 +230,9 @@ func (w *work) conclude(ctx context.Context, failed error) (again time.Duration,
 	return max(time.Millisecond, d.Ingestion.Due.Sub(w.Host.Now())), nil
 }
 
-// move makes an event happen to a document, in one commit with what more changes. What an ingestion has made that ends
-// without becoming what search finds is dropped. What a rebuild makes is no matter of the document: if it fails, the
-// rebuild has failed. It returns the document as it then is, or errLost.
+// move applies an event to a document, in one commit with the changes of more. If the ingestion ends, everything that
+// it made and that search does not find is dropped. If it was part of a rebuild and fails, the rebuild fails, and the
+// document's own state stays as it was. move returns the document after the commit, or errLost.
 func (g *Ingester) move(
 	ctx context.Context, id string, event docstate.Event, more func(d *catalog.Document, tx *record.Tx) error,
 ) (catalog.Document, error) {
@@ -254,7 +255,7 @@ func (g *Ingester) move(
 				return err
 			}
 		} else if was := before.Ingestion; was.Quiet && was.Failure != nil && !was.Failure.Quiet && !after.Active() {
-			after.Failure = was.Failure // the old text was indexed again: what came still could not be ingested
+			after.Failure = was.Failure // the old text was indexed again; the new bytes still could not be ingested
 		}
 		d.Ingestion = after
 		if more != nil {
@@ -267,7 +268,7 @@ func (g *Ingester) move(
 			d.Work = catalog.Build{}
 		}
 		if !d.Ingestion.Active() && d.Ingestion.Failure != nil {
-			// What came is not what search finds, so it must come again.
+			// Search does not find the fetched bytes, so the next fetch must return them again.
 			d.Source.ETag, d.Source.Modified = "", ""
 		}
 		knowledge.Count(ctx, tx, &before, d)
@@ -283,14 +284,14 @@ func (g *Ingester) move(
 	return e.Value, err
 }
 
-// endAnew ends what a rebuild has made of a document, after which the document's life cycle is as it was before.
+// endAnew ends the part of a rebuild for one document. The document's life cycle is then as it was before.
 func (g *Ingester) endAnew(ctx context.Context, tx *record.Tx, d catalog.Document, after *docstate.State) error {
 	failure := after.Failure
 	after.Failure = d.Ingestion.Failure
 	if failure == nil || failure == d.Ingestion.Failure {
 		return nil
 	}
-	why, _, _ := strings.Cut(failure.Message, ";") // behind it stands what to do with a document that has failed
+	why, _, _ := strings.Cut(failure.Message, ";") // after the semicolon stands advice for a failed document
 	return g.FailRebuild(ctx, tx, d.KnowledgeBase, d.Work.Collection,
 		fmt.Sprintf("the document %s could not be indexed anew: %s", d.ID, why))
 }
@@ -306,8 +307,7 @@ func (w *work) step(
 	return err
 }
 
-// stages does the stages that are left. It returns nil when the ingestion has ended or was given
-// back.
+// stages does the stages that are left. It returns nil when the ingestion has ended or was released.
 func (w *work) stages(ctx context.Context) error {
 	if err := w.aim(ctx); err != nil {
 		return err
@@ -336,7 +336,7 @@ func (w *work) stages(ctx context.Context) error {
 	return nil
 }
 
-// errMoved says that the base has not, by now, the collection that the work is for.
+// errMoved means that the base no longer has the collection that the work is for.
 var errMoved = errors.New("ingest: the knowledge base has another collection by now")
 
 // readBase reads the base as it is now.
@@ -348,8 +348,9 @@ func (w *work) readBase(ctx context.Context) (record.Entity[catalog.KnowledgeBas
 	return b, err
 }
 
-// aim says for which collection the work is: the one that it was begun for, as long as the base has that; else it is
-// cut anew for the one in force, or ends, when it was for a rebuild.
+// aim sets the settings of the collection that the work is for. While the base has the collection for which the work
+// was begun, it stays. Otherwise the document is cut again for the collection in force, or, if the work was for a
+// rebuild, the ingestion ends.
 func (w *work) aim(ctx context.Context) error {
 	b, err := w.readBase(ctx)
 	if err != nil {
@@ -372,7 +373,7 @@ func (w *work) aim(ctx context.Context) error {
 	return err
 }
 
-// cutAnew drops what was made but for the text.
+// cutAnew drops everything that was made except the text.
 func (w *work) cutAnew(d *catalog.Document, tx *record.Tx) error {
 	kept := d.Work.Extracted()
 	kept.Number = d.Work.Number

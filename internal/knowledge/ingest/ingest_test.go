@@ -72,7 +72,7 @@ func TestTextBecomesADocumentThatIsFound(t *testing.T) {
 	})
 }
 
-// Whoever counts is told of each move of an ingestion and of each search.
+// OnMove is called for each move of an ingestion, and OnSearch for each search.
 func TestMovesAndSearchesAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -124,7 +124,7 @@ func TestEmbeddingModelThatFails(t *testing.T) {
 	})
 }
 
-// A store that is away is no failure of the document: it is tried again.
+// An unreachable store does not fail the document: the ingestion is tried again.
 func TestExtractorThatPanicsOrFailsEndsTheIngestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -136,7 +136,7 @@ func TestExtractorThatPanicsOrFailsEndsTheIngestion(t *testing.T) {
 	})
 }
 
-// A document that is deleted in the middle of its ingestion is found by nobody, and leaves nothing.
+// A document that is deleted in the middle of its ingestion is not found, and leaves nothing.
 func TestDeletionInTheMiddleOfAnIngestion(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestDeletionInTheMiddleOfAnIngestion(t *testing.T) {
 	}
 }
 
-// A base is deleted with documents of every kind: ready ones, such that wait, and such that have failed.
+// A base is deleted with documents of every status: ready, waiting and failed.
 func TestDeletionOfABaseWithDocumentsOfEveryStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -238,8 +238,8 @@ func (s *site) Do(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// What was fetched and could not be ingested, whatever ended that, is fetched whole the next time: a server that says
-// that nothing is new would else hide for good that search finds something older.
+// Bytes that were fetched and could not be ingested are fetched again, for any reason of the failure. If the server
+// answered that nothing is new, search would find the older text forever.
 func TestWhatFailedIsFetchedWhole(t *testing.T) {
 	for name, fail := range map[string]func(w *world){
 		"an unreadable file": func(w *world) {
@@ -309,7 +309,7 @@ func TestTitleThatChangesMeanwhileIsIndexed(t *testing.T) {
 	})
 }
 
-// The counts of a base are those of its documents, whatever happened to them.
+// The counts of a base are those of its documents, after any change of them.
 func TestCountsOfABaseAreOfItsDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -85,7 +85,7 @@ func TestAWordIsNotRareBecauseALanguageIs(t *testing.T) {
 	})
 }
 
-// Stop words say nothing, also in a document whose language was taken for another one, or is unknown.
+// Stop words have no weight, also in a document whose language was taken for another one, or is unknown.
 func TestStopWordsOfOtherDocumentsAreNotSearched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -105,7 +105,7 @@ func TestStopWordsOfOtherDocumentsAreNotSearched(t *testing.T) {
 	})
 }
 
-// A text that tells no language, or hardly one, is in that of most documents of its base.
+// A text whose language cannot be detected, or hardly, gets the language of most documents of its base.
 func TestAShortTextIsInTheLanguageOfItsBase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -124,7 +124,7 @@ func TestAShortTextIsInTheLanguageOfItsBase(t *testing.T) {
 	})
 }
 
-// What an earlier version has indexed is found until the index is filled anew, and so while it is.
+// Chunks that an earlier version has indexed are found before and while the index is filled again.
 func TestWhatAnEarlierVersionHasIndexedIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -151,7 +151,8 @@ func TestWhatAnEarlierVersionHasIndexedIsFound(t *testing.T) {
 	})
 }
 
-// A client may say the language of a document or of its base; a change is indexed anew, without embeddings.
+// A client may set the language of a document or of its base. After a change the document is indexed again, without
+// embeddings.
 func TestALanguageThatIsSaidCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -190,7 +191,7 @@ func TestALanguageThatIsSaidCounts(t *testing.T) {
 	})
 }
 
-// The title and the language that a document is shown with may be sent back: nothing is indexed again, and new content
+// A client may send back the title and the language that a document shows. Nothing is indexed again, and new content
 // may have others.
 func TestWhatADocumentShowsIsSentBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

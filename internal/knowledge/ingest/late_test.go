@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What an ingester that stalled stores where nothing is kept any more is deleted.
+// A stalled ingester may store data of a document that is gone. This data is deleted.
 func TestVectorsThatComeLateAreDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -30,7 +30,7 @@ func TestVectorsThatComeLateAreDeleted(t *testing.T) {
 	})
 }
 
-// What an ingester that stalled stores of a document whose base was deleted is deleted, too.
+// A stalled ingester may store data of a document whose base was deleted. This data is deleted, too.
 func TestVectorsThatComeAfterTheirBaseAreDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

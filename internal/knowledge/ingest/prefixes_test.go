@@ -31,7 +31,7 @@ func (w *world) search(mode ranking.Mode, query string) (queries []string, hits 
 }
 
 // A base keeps the prefixes that its model had when it was named. So queries and passages of one index always agree,
-// also after a change of the setting. To send the model again takes the prefixes of now, by a rebuild.
+// also after a change of the setting. If a client sends the model again, a rebuild takes the present prefixes.
 func TestPrefixesBelongToTheBase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -106,7 +106,7 @@ func TestAModelOfNoWeightCountsNothingBesideWords(t *testing.T) {
 	})
 }
 
-// A model that cannot be reached refuses the base for now, one that its provider refuses does so for good.
+// A model that cannot be reached refuses the base for now. A model that its provider refuses does so for good.
 func TestABaseIsNotMadeWithoutItsModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

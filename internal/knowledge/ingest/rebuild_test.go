@@ -137,7 +137,7 @@ func TestRebuildIsFoundAsAWhole(t *testing.T) {
 	})
 }
 
-// Another model asks for vectors alone: the chunks stay.
+// Another model needs only new vectors: the chunks stay.
 func TestRebuildForAnotherModelKeepsTheChunks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -219,7 +219,7 @@ func TestRebuildThatIsGivenUpLeavesNothing(t *testing.T) {
 	}
 }
 
-// A document that cannot be made anew is no failure of the document.
+// A failed rebuild of a document does not fail the document.
 func TestRebuildThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -266,7 +266,7 @@ func TestRebuildThatFails(t *testing.T) {
 	})
 }
 
-// The error of bytes that could not be read does not hide that a later ingestion of the old text fails, and stays.
+// The error of unreadable bytes does not hide a later failure to index the old text, and it stays.
 func TestAFailureDoesNotHideALaterOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -311,7 +311,8 @@ func TestAFailureDoesNotHideALaterOne(t *testing.T) {
 	})
 }
 
-// What a rebuild embeds is charged like other embeddings of a document; without a budget it fails, and says so.
+// Embeddings of a rebuild are charged like other embeddings of a document. Without a budget the rebuild fails, with the
+// reason.
 func TestRebuildIsCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -372,8 +373,8 @@ func TestBaseThatIsDeletedInTheMiddleOfARebuild(t *testing.T) {
 	})
 }
 
-// Whatever happens to documents and settings during rebuilds: what is ready is found, each document by its own word;
-// what was deleted is not.
+// Documents and settings change in any order during rebuilds. Each ready document is found by its own word, and no
+// deleted one is.
 func TestWhateverHappensDuringRebuildsWhatIsReadyIsFound(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
@@ -388,7 +389,7 @@ func TestWhateverHappensDuringRebuildsWhatIsReadyIsFound(t *testing.T) {
 			add := func() { there = append(there, w.add(b, text())) }
 			act := func() {
 				id := there[r.IntN(len(there))]
-				done := func(err error) { // another act may have deleted the document
+				done := func(err error) { // another action may have deleted the document
 					require.True(t, err == nil || problem.Is(err, "not_found"), "%v", err)
 				}
 				switch what := r.IntN(9); {
@@ -434,9 +435,9 @@ func TestWhateverHappensDuringRebuildsWhatIsReadyIsFound(t *testing.T) {
 			}
 			for step := range 40 {
 				if r.IntN(3) == 0 {
-					w.beforePut = act // in the midst of indexing
+					w.beforePut = act // in the middle of indexing
 				}
-				switch r.IntN(4) { // between what a commit was decided by and the commit
+				switch r.IntN(4) { // between the reads for a commit and the commit
 				case 0:
 					w.overtake.set(r.IntN(20), act)
 				case 1:
@@ -477,8 +478,8 @@ func TestWhateverHappensDuringRebuildsWhatIsReadyIsFound(t *testing.T) {
 	}
 }
 
-// A document that becomes ready between what the end of a rebuild was decided by and its commit, or the other way
-// round, is found.
+// A document may become ready between the reads for the end of a rebuild and its commit, or the other way round. It is
+// found.
 func TestDocumentThatBecomesReadyAsCollectionsChange(t *testing.T) {
 	for name, play := range map[string]func(w *world, overtaken int, base, document string){
 		"the document overtakes the rebuild": func(w *world, overtaken int, _, document string) {
@@ -526,7 +527,7 @@ func TestDocumentThatBecomesReadyAsCollectionsChange(t *testing.T) {
 	}
 }
 
-// A piece of a rebuild that goes on after the rebuild was replaced leaves alone what the new one has made.
+// After a rebuild was replaced, a late piece of it does not change the results of the new one.
 func TestReplacedRebuildBeginsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -547,7 +548,7 @@ func TestReplacedRebuildBeginsNothing(t *testing.T) {
 	})
 }
 
-// What was replaced, and is in the index still, keeps nothing from being found.
+// Replaced builds that are still in the index do not keep other chunks from being found.
 func TestReplacedBuildsHideNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -563,7 +564,7 @@ func TestReplacedBuildsHideNothing(t *testing.T) {
 	})
 }
 
-// A search that began before a rebuild was done, and goes on when what it began with has been removed, finds all.
+// A search begins before the end of a rebuild and goes on after the old collection was removed. It finds everything.
 func TestSearchAcrossTheEndOfARebuild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

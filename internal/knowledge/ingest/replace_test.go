@@ -231,8 +231,8 @@ func (absent) Do(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// At each call of a port the process dies while content is replaced; the client sends it again, and nothing of the
-// old one is left.
+// The process dies at each call of a port while content is replaced. The client sends it again, and nothing of the old
+// content is left.
 func TestReplacingSurvivesADeathAtEveryCall(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		for dieAt := 1; ; dieAt++ {

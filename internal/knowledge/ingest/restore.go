@@ -37,9 +37,9 @@ func (g *Ingester) Recover(ctx context.Context) error {
 	})
 }
 
-// Refill says of all knowledge bases that the index lacks them, and begins to restore them: for an index that was
-// emptied and has the same id, of which Recover sees nothing. It may be called again after an error, which is one of
-// the store.
+// Refill marks all knowledge bases as missing in the index, and begins to restore them. It is for an index that was
+// emptied and has the same id, so that Recover does not notice the loss. It may be called again after an error, which
+// is one of the store.
 func (g *Ingester) Refill(ctx context.Context) error {
 	for after := ""; ; {
 		scopes, next, err := g.scopes(ctx, after)
@@ -57,7 +57,7 @@ func (g *Ingester) Refill(ctx context.Context) error {
 	}
 }
 
-// miss says of a knowledge base that the index lacks it.
+// miss marks a knowledge base as missing in the index.
 func (g *Ingester) miss(ctx context.Context, b catalog.KnowledgeBase) error {
 	_, err := record.Change(ctx, g.Store, record.System(), b.ID, 0, func(b *catalog.KnowledgeBase, _ *record.Tx) error {
 		b.Index = ""
@@ -138,8 +138,8 @@ func (g *Ingester) beginRestore(ctx context.Context, b catalog.KnowledgeBase) er
 	})
 }
 
-// restoreBase puts some documents of a base into the index again, from what is stored of them: no model is asked. When
-// all were, the base says so.
+// restoreBase puts some documents of a base into the index again, from their stored data and without a model. After the
+// last one, the base names the index again.
 func (g *Ingester) restoreBase(ctx context.Context, j *record.Job) (time.Duration, error) {
 	b, err := record.Resource[catalog.KnowledgeBase](ctx, g.Store, record.System(), j.Subject)
 	switch {
@@ -186,8 +186,8 @@ func (g *Ingester) restoreBase(ctx context.Context, j *record.Job) (time.Duratio
 	return record.JobDone, nil
 }
 
-// restore puts a build of a document into the index again. What is replaced or deleted meanwhile is removed by its job,
-// which comes back after [record.LateWrites].
+// restore puts a build of a document into the index again. If the build is replaced or deleted meanwhile, its job
+// removes it: the job runs once more after [record.LateWrites].
 func (g *Ingester) restore(
 	ctx context.Context, b catalog.KnowledgeBase, d catalog.Document, build catalog.Build,
 ) error {

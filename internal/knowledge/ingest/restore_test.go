@@ -78,7 +78,7 @@ func TestLostIndexIsRestoredForTheScopeOfNone(t *testing.T) {
 	})
 }
 
-// An index that was emptied and kept its name is filled again when somebody says so.
+// Refill fills an index again that was emptied and kept its name.
 func TestIndexThatWasEmptiedIsRefilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -101,7 +101,7 @@ func TestIndexThatWasEmptiedIsRefilled(t *testing.T) {
 	})
 }
 
-// Whatever call of a port the process dies at, the next start goes on.
+// For each call of a port, the process dies at that call, and the next start goes on.
 func TestRestorationSurvivesADeathAtEveryCall(t *testing.T) {
 	for dieAt := 1; ; dieAt++ {
 		died := false

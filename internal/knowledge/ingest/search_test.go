@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/text/ranking"
 )
 
-// counting is an index that counts the queries, and may say that there is no more to be found.
+// counting is an index that counts the queries. It may report that there is nothing more to find.
 type counting struct {
 	index.Index
 
@@ -43,7 +43,7 @@ func TestSearchAsksForMoreWhereThereMayBeMore(t *testing.T) {
 		for _, row := range []struct {
 			name    string
 			q       knowledge.Question
-			all     bool // says the index
+			all     bool // the index reports that this is all
 			queries []int
 			most    int // hits; the best of a hybrid search has the score 1
 		}{
@@ -73,7 +73,7 @@ func TestSearchAsksForMoreWhereThereMayBeMore(t *testing.T) {
 // firstLook is how many candidates a search asks for at first.
 const firstLook = 50
 
-// What stands in quotation marks stands so in what is found, also where other chunks have its words more often.
+// Words in quotation marks stand so in each hit, even if other chunks have these words more often.
 func TestPhrasesStandInWhatIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

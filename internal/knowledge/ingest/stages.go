@@ -55,8 +55,8 @@ func (w *work) extract(ctx context.Context) error {
 	return w.extracted(ctx, text, sure)
 }
 
-// extracted ends the stage. The text is stored apart from its structure, as clients read it; sure says whether it tells
-// its language.
+// extracted ends the stage. The text is stored apart from its structure, as clients read it. sure reports whether the
+// text's language is certain.
 func (w *work) extracted(ctx context.Context, text document.Text, sure bool) error {
 	body, err := w.store(ctx, "text", strings.NewReader(text.Body))
 	if err != nil {
@@ -156,10 +156,10 @@ func (w *work) chunk(ctx context.Context) error {
 	return w.chunked(ctx, len(chunks), place)
 }
 
-// largeTexts has a place for one large text. It is held from the extraction until the chunks are stored.
+// largeTexts has a slot for one large text. A work keeps it from the extraction until the chunks are stored.
 var largeTexts = share.New(share.Limits{All: 1})
 
-// room waits for the place of a large text, unless this work has it.
+// room waits for the slot for a large text, unless this work has it.
 func (w *work) room(ctx context.Context) error {
 	if w.large != nil {
 		return nil
@@ -172,7 +172,7 @@ func (w *work) room(ctx context.Context) error {
 	return nil
 }
 
-// leave gives the place of a large text back.
+// leave releases the slot for a large text.
 func (w *work) leave() {
 	if w.text = nil; w.large != nil {
 		w.large.Give()
@@ -200,7 +200,7 @@ func (w *work) chunked(ctx context.Context, count int, places ...record.Stored) 
 		})
 }
 
-// pieceOf is piece, from memory where this hold has made the chunks.
+// pieceOf is piece, from memory if the chunks were made during this lease.
 func (w *work) pieceOf(ctx context.Context, n int) ([]document.Chunk, error) {
 	if w.chunks != nil {
 		return w.chunks[n*perPiece : min((n+1)*perPiece, len(w.chunks))], nil
@@ -208,8 +208,8 @@ func (w *work) pieceOf(ctx context.Context, n int) ([]document.Chunk, error) {
 	return w.Piece(ctx, w.d.Work, n)
 }
 
-// embed asks for the vectors of the chunks, a piece at a time. What is recorded is not asked for again, and is charged
-// in the commit that records it. After a piece, the document may be given back for another one.
+// embed asks for the vectors of the chunks, a piece at a time. A recorded piece is not requested again. Its tokens are
+// charged in the commit that records it. After a piece, the document may be released so that another one goes first.
 func (w *work) embed(ctx context.Context) error {
 	for w.d.Ingestion.Done < w.d.Work.Count {
 		n := w.d.Ingestion.Done / perPiece
@@ -248,14 +248,14 @@ func (w *work) embed(ctx context.Context) error {
 }
 
 // passed reports whether a document of another base, user or organization comes first. In the second half of the
-// ingestion's time none does.
+// ingestion's time no document does.
 func (w *work) passed() bool {
 	return w.Waits != nil && w.Host.Now().Sub(w.d.Ingestion.Begun) < w.Deadline/2 &&
 		w.Waits(queue.OfDocument(w.d.ID, w.d.Organization, w.d.UserID, w.d.KnowledgeBase))
 }
 
-// pay makes a step, which charges what the last embeddings used. They are left to a later commit if it was surely not
-// made: then the error is errLost or a problem. The step is made also where the work has just run out of time.
+// pay makes a step, which charges the tokens of the last embeddings. If the commit was surely not made, a later one
+// charges them: then the error is errLost or a problem. The step is made also where the work has just run out of time.
 func (w *work) pay(ctx context.Context, event docstate.Event) error {
 	ctx = context.WithoutCancel(ctx)
 	err := w.step(ctx, event, w.charged(ctx))
@@ -265,7 +265,7 @@ func (w *work) pay(ctx context.Context, event docstate.Event) error {
 	return err
 }
 
-// lost charges what embeddings used for a document that was deleted meanwhile, or that another ingester has.
+// lost charges the tokens of embeddings for a document that was deleted meanwhile, or that another ingester has.
 func (w *work) lost(ctx context.Context) error {
 	return w.ChargeAlone(ctx, w.d.Organization, w.entry())
 }
@@ -285,7 +285,7 @@ func (w *work) charged(ctx context.Context) func(d *catalog.Document, tx *record
 	return func(d *catalog.Document, tx *record.Tx) error { return w.Charge(ctx, tx, d.Organization, w.entry()) }
 }
 
-// entry is the ledger's entry of what the last embeddings used.
+// entry is the ledger's entry for the tokens of the last embeddings.
 func (w *work) entry() record.Entry {
 	return record.Entry{
 		Kind: record.OfIngestion, UserID: w.d.UserID, DocumentID: w.d.ID, KnowledgeBaseID: w.d.KnowledgeBase,
@@ -293,7 +293,7 @@ func (w *work) entry() record.Entry {
 	}
 }
 
-// embedded is the text of a chunk as a model is asked about it: with what a reader knows besides.
+// embedded is the text of a chunk as it is sent to the model, after the document's title, its heading and its context.
 func embedded(title string, c document.Chunk) string {
 	notes := slices.DeleteFunc([]string{title, c.Heading, c.Context}, func(note string) bool {
 		return strings.TrimSpace(note) == ""
@@ -334,7 +334,8 @@ func unpacked(b []byte, dimensions int) ([][]float32, error) {
 	return vectors, nil
 }
 
-// index puts the chunks into the index, and makes them what search finds in one commit, now or after a rebuild.
+// index puts the chunks into the index. In one commit it then makes them the build that search finds, now or after a
+// rebuild.
 func (w *work) index(ctx context.Context) error {
 	var err error
 	if w.language, err = w.spoken(ctx); err != nil {
@@ -368,8 +369,11 @@ func (w *work) index(ctx context.Context) error {
 	})
 }
 
-// spoken is the language of the document: that a client has said of it, or of its base; else that its text tells, else
-// that of most documents of its base, else that which its text may tell.
+// spoken returns the language of the document. It is the first of these that is known:
+//   - the language that a client has set for the document, or for its base
+//   - the language that was detected with certainty
+//   - the language of most documents of the base
+//   - the language that was detected without certainty
 func (w *work) spoken(ctx context.Context) (string, error) {
 	if said := cmp.Or(w.d.Language, w.base.Language); said != "" {
 		return said, nil

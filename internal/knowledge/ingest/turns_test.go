@@ -40,8 +40,8 @@ func (w *world) send(q queue.Queue, b catalog.KnowledgeBase, ids ...string) {
 	}
 }
 
-// Huge documents that have all ingesters do not keep a small one of another base waiting for their end. They go on
-// after it, with the attempts, the deadline and the vectors that they had.
+// Huge documents occupy all ingesters. A small one of another base does not wait for their end. They go on after it,
+// with their former attempts, deadline and vectors.
 func TestASmallDocumentDoesNotWaitForHugeOnesOfAnotherBase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

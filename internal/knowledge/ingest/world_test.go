@@ -32,8 +32,7 @@ import (
 	"agentplatform/internal/text/ranking"
 )
 
-// world is knowledge over stores in memory, in the virtual time of a bubble, with a process that can die at any call of
-// a port.
+// world is knowledge over stores in memory, in the virtual time of a bubble. Its process can die at any call of a port.
 type world struct {
 	*testing.T
 
@@ -53,7 +52,7 @@ type world struct {
 	remover   *removal.Remover
 }
 
-// fate says at which of its calls of ports the process dies: from then on no call does anything.
+// fate decides at which call of a port the process dies: from then on no call does anything.
 type fate struct {
 	mu    sync.Mutex
 	calls int
@@ -64,7 +63,7 @@ type fate struct {
 
 var errDead = errors.New("the process is dead")
 
-// next says whether the next call is made, and whether its answer comes.
+// next reports whether the next call is made, and whether its answer arrives.
 func (f *fate) next() (made, answered bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,7 +90,7 @@ func (f *fate) call(do func() error) error {
 	return err
 }
 
-// overtaker does something between what a commit was decided by and the commit.
+// overtaker does something between the reads for a commit and the commit.
 type overtaker struct {
 	mu    sync.Mutex
 	after int // commits
@@ -162,7 +161,7 @@ func (s searched) Drop(ctx context.Context, collection string) error {
 	return s.fate.call(func() error { return s.Index.Drop(ctx, collection) })
 }
 
-// model is an embedding model that counts what it is asked, and may fail.
+// model is an embedding model that counts its requests, and may fail.
 type model struct {
 	builtinembedding.Model
 
@@ -303,7 +302,7 @@ func (w *world) budgets(tokens int64) {
 	require.NoError(w, err)
 }
 
-// charged returns the ledger, and checks that both budgets have counted what it says.
+// charged returns the ledger, and checks that both budgets have counted the same tokens.
 func (w *world) charged() (entries []record.Entry, tokens int64) {
 	days := record.LedgerDays
 	page, err := w.store.Ledger(w.Context(), record.Of(w.admin.Organization), time.Time{}, time.Time{}, "", 1000, &days)

@@ -16,7 +16,7 @@ const (
 	acrossDocuments = 2000 // after so many no further base is begun
 )
 
-// wholeBase is the place behind all documents of a base: no identifier sorts below it.
+// wholeBase is the cursor behind all documents of a base: no identifier sorts below it.
 const wholeBase = "/0"
 
 // AllDocuments lists the documents of all bases that the principal may read, base by base, both newest first. after is
@@ -59,7 +59,7 @@ func (k *Knowledge) AllDocuments(
 	return found, nil
 }
 
-// addFrom adds documents of one base, and says whether the page ends there.
+// addFrom adds documents of one base, and reports whether the page ends there.
 func (k *Knowledge) addFrom(
 	ctx context.Context, p tenant.Principal, want Wanted, base, place string, limit int,
 	to *record.Page[record.Entity[catalog.Document]],

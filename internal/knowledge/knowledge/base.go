@@ -18,7 +18,7 @@ const (
 	maxSize        = 1000
 )
 
-// BaseEdit is what a client says of a knowledge base; nil leaves a field as it is.
+// BaseEdit is a client's edit of a knowledge base; nil leaves a field as it is.
 type BaseEdit struct {
 	Name, Description *string
 	Embedding         *catalog.EmbeddingModel // without prefixes, which are the deployment's
@@ -28,7 +28,7 @@ type BaseEdit struct {
 	GroupIDs          *[]string
 }
 
-// apply checks what can be checked of an edit by itself, and makes it.
+// apply checks an edit as far as it can be checked by itself, and makes it.
 func (e BaseEdit) apply(b *catalog.KnowledgeBase) error {
 	set(&b.Name, e.Name)
 	set(&b.Description, e.Description)
@@ -65,9 +65,9 @@ func set[T any](to, named *T) {
 	}
 }
 
-// CreateBase creates a knowledge base. It returns a problem of kind Invalid that names the field: also for an embedding
-// model that its provider refuses, with the reason, and for one base too many. It returns a problem of kind Unavailable
-// (embedding_unavailable) when the model cannot be reached.
+// CreateBase creates a knowledge base. It returns a problem of kind Invalid that names the field. This includes an
+// embedding model that its provider refuses, with the reason, and one base too many. It returns a problem of kind
+// Unavailable (embedding_unavailable) when the model cannot be reached.
 func (k *Knowledge) CreateBase(
 	ctx context.Context, p tenant.Principal, edit BaseEdit,
 ) (record.Entity[catalog.KnowledgeBase], error) {
@@ -102,10 +102,13 @@ func (k *Knowledge) CreateBase(
 	})
 }
 
-// EditBase changes a knowledge base. Other settings of its index begin a rebuild, in place of one that is under way. It
-// returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is not the base's version, of
-// kind Invalid that names the field, and of kind Unavailable (embedding_unavailable) when its new model cannot be
-// reached.
+// EditBase changes a knowledge base. Other settings of its index begin a rebuild, in place of one that is under way.
+//
+// It returns a problem of one of these kinds:
+//   - NotFound or Forbidden
+//   - PreconditionFailed, when match is not the base's version
+//   - Invalid, which names the field
+//   - Unavailable (embedding_unavailable), when its new model cannot be reached
 func (k *Knowledge) EditBase(
 	ctx context.Context, p tenant.Principal, id string, match record.Match, edit BaseEdit,
 ) (record.Entity[catalog.KnowledgeBase], error) {
@@ -126,7 +129,7 @@ func (k *Knowledge) EditBase(
 		if asRead := edit.Read != nil && *edit.Read == before.Embedding; edit.Embedding != nil && (failed || !asRead) {
 			now := before.Embedding
 			if failed {
-				now = catalog.EmbeddingModel{} // it is asked again
+				now = catalog.EmbeddingModel{} // the model is checked again
 			}
 			chosen, err := k.Models.choose(ctx, edit.Embedding, now)
 			if err != nil {
@@ -141,12 +144,12 @@ func (k *Knowledge) EditBase(
 	})
 }
 
-// namesSettings says whether an edit names settings of the index.
+// namesSettings reports whether an edit names settings of the index.
 func (e BaseEdit) namesSettings() bool {
 	return e.Embedding != nil || e.Size != nil || e.Overlap != nil || e.Language != nil
 }
 
-// RemoveBase deletes a knowledge base with its documents, which nobody can find or read from then on; a background job,
+// RemoveBase deletes a knowledge base with its documents. From then on they cannot be found or read. A background job,
 // whose id is returned, removes them. It returns a problem of kind NotFound or Forbidden.
 func (k *Knowledge) RemoveBase(ctx context.Context, p tenant.Principal, id string) (job string, err error) {
 	_, err = record.Remove(ctx, k.Store, p.Scope(), id, func(
@@ -181,16 +184,16 @@ func (k *Knowledge) Bases(
 	})
 }
 
-// filterRows bounds how many rows of a listing are looked at for one page of those that are wanted.
+// filterRows bounds how many rows of a listing are read for one page of wanted rows.
 func filterRows(limit int) int { return 20 * max(limit, 50) }
 
-// Counted says how many documents of each status a base has, with their chunks and bytes.
+// Counted has the numbers of a base's documents by status, and the numbers of their chunks and bytes.
 type Counted struct {
 	Documents, Chunks, Bytes           int64
 	Pending, Processing, Ready, Failed int64
 
 	Found int64            // documents that search finds
-	Built map[string]int64 // of these, how many a rebuild has made anew, by collection
+	Built map[string]int64 // of these, how many a rebuild has made again, by collection
 }
 
 // CountedIn reads the counts of a base.

@@ -9,9 +9,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// MayEmbed returns nil when a user may have an embedding model asked, else a problem of kind Limited
-// (budget_exhausted): the tokens of a budget of the organization or of the user are used up. The built-in model uses
-// none.
+// MayEmbed returns nil when a user may use an embedding model. When the tokens of a budget of the organization or of
+// the user are used up, it returns a problem of kind Limited (budget_exhausted). The built-in model uses no tokens.
 func (k *Knowledge) MayEmbed(ctx context.Context, of catalog.EmbeddingModel, organization, user string) error {
 	if of.Provider == embedding.Builtin {
 		return nil
@@ -36,9 +35,9 @@ func (k *Knowledge) MayEmbed(ctx context.Context, of catalog.EmbeddingModel, org
 	return nil
 }
 
-// Charge adds what embeddings used to a unit of work: an entry of the ledger, of which kind, user, input tokens and
-// document are given, and the tokens in the budgets of organization and user. No tokens are no entry. The commit is
-// refused with [record.ErrConflict] when the same counts of a budget have changed since.
+// Charge adds the tokens of embeddings to a unit of work. It adds an entry to the ledger, and the tokens to the budgets
+// of organization and user. The caller sets the entry's kind, user, input tokens and document. Without tokens it adds
+// nothing. The commit is refused with [record.ErrConflict] when the same counts of a budget have changed since.
 func (k *Knowledge) Charge(ctx context.Context, tx *record.Tx, organization string, e record.Entry) error {
 	if e.InputTokens == 0 {
 		return nil
@@ -52,7 +51,7 @@ func (k *Knowledge) Charge(ctx context.Context, tx *record.Tx, organization stri
 	return tx.Err()
 }
 
-// ChargeSearch charges what a search used to the one who asked, as [Knowledge.ChargeAlone] does.
+// ChargeSearch charges the tokens of a search to the asker, as [Knowledge.ChargeAlone] does.
 func (k *Knowledge) ChargeSearch(ctx context.Context, p tenant.Principal, paid record.Embeddings) error {
 	e := record.Entry{
 		Kind: record.OfSearch, UserID: p.User, APIKeyID: p.Key, InputTokens: paid.Tokens(), Embedded: paid,
@@ -66,7 +65,7 @@ func (k *Knowledge) ChargeSearch(ctx context.Context, p tenant.Principal, paid r
 	return k.ChargeAlone(ctx, p.Organization, e)
 }
 
-// ChargeAlone is [Knowledge.Charge] in a commit of its own, whether or not the context ends. Without tokens it commits
+// ChargeAlone is [Knowledge.Charge] in a commit of its own, even if the context ends. Without tokens it commits
 // nothing.
 func (k *Knowledge) ChargeAlone(ctx context.Context, organization string, e record.Entry) error {
 	ctx = context.WithoutCancel(ctx)

@@ -18,9 +18,9 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// Content opens the bytes that came in. disposition says what the answer of a presigned address has as
-// Content-Disposition. It returns a problem of kind NotFound, also for bytes that have not been fetched yet, or
-// Forbidden.
+// Content opens the document's original bytes. disposition returns the Content-Disposition that the answer of a
+// presigned address has. Content returns a problem of kind Forbidden or NotFound. Bytes that have not been fetched yet
+// are not found.
 func (k *Knowledge) Content(
 	ctx context.Context, p tenant.Principal, base, id string, disposition func(catalog.Document) string,
 ) (catalog.Document, blob.Content, error) {
@@ -34,8 +34,8 @@ func (k *Knowledge) Content(
 	return d, content, err
 }
 
-// reading reads something of a document. Where it is gone and the document has changed meanwhile, it reads the document
-// again, at most maxLooks times. It returns a problem of kind NotFound or Forbidden.
+// reading reads some data of a document. If the data is gone and the document has changed meanwhile, it reads the
+// document again, at most maxLooks times. It returns a problem of kind NotFound or Forbidden.
 func (k *Knowledge) reading(
 	ctx context.Context, p tenant.Principal, base, id, what string, read func(catalog.Document) error,
 ) error {
@@ -57,8 +57,8 @@ func (k *Knowledge) reading(
 	return missing
 }
 
-// open opens a blob of a document for a client, who may read the document. It returns [blob.ErrMissing] for what is not
-// there, which may have no key.
+// open opens a blob of a document for a client, who may read the document. It returns [blob.ErrMissing] for a missing
+// blob, also for an empty key.
 func (k *Knowledge) open(ctx context.Context, key, disposition, contentType string) (blob.Content, error) {
 	if key == "" {
 		return blob.Content{}, blob.ErrMissing
@@ -66,7 +66,7 @@ func (k *Knowledge) open(ctx context.Context, key, disposition, contentType stri
 	return blob.Open(ctx, k.Store.Blobs(), key, disposition, contentType)
 }
 
-// shownBuild is what clients are shown of a document: what search finds, or what the first ingestion has made so far.
+// shownBuild is the build that clients read: the one that search finds, or the one of the first ingestion so far.
 func shownBuild(d catalog.Document) catalog.Build {
 	if d.Ready.Number > 0 {
 		return d.Ready
@@ -77,8 +77,8 @@ func shownBuild(d catalog.Document) catalog.Build {
 // TextType is the content type of the text that was extracted from a document.
 const TextType = "text/plain; charset=utf-8"
 
-// Text opens the text that was extracted from a document; size is how many bytes it has. It returns a problem of kind
-// NotFound, also while there is none, or Forbidden.
+// Text opens the text that was extracted from a document. size is its length in bytes. It returns a problem of kind
+// NotFound, also while there is no text, or Forbidden.
 func (k *Knowledge) Text(
 	ctx context.Context, p tenant.Principal, base, id string,
 ) (content blob.Content, size int64, err error) {
@@ -110,7 +110,7 @@ func (k *Knowledge) Extracted(ctx context.Context, b catalog.Build) (text docume
 	return text, err
 }
 
-// Chunks lists the chunks of a document from a number on, at most limit. more says that there are further ones. It
+// Chunks lists the chunks of a document from a number on, at most limit. more reports that there are further ones. It
 // returns a problem of kind NotFound or Forbidden.
 func (k *Knowledge) Chunks(
 	ctx context.Context, p tenant.Principal, base, id string, from, limit int,
@@ -143,8 +143,9 @@ func (k *Knowledge) chunks(
 
 const defaultPoll = 100 * time.Millisecond
 
-// Await reads a document, when its status or stage has changed, or it rests, or the time is over, or the request may
-// not wait for longer (package waiting). Its errors are those of [Knowledge.Document].
+// Await reads a document until its status or stage changes, or no visible ingestion is under way. It also returns when
+// most has passed, or when the request may not wait for longer (package waiting). Its errors are those of
+// [Knowledge.Document].
 func (k *Knowledge) Await(
 	ctx context.Context, p tenant.Principal, base, id string, most time.Duration,
 ) (record.Entity[catalog.Document], error) {

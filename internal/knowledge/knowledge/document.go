@@ -25,7 +25,7 @@ import (
 
 // NewDocument describes a document before its ingestion.
 type NewDocument struct {
-	Title       string // empty: as the document, or its source, says
+	Title       string // empty: that of the document or its source
 	Source      catalog.Source
 	ContentType string
 	Language    string // Auto, or as ISO 639-1 has it; empty: Auto
@@ -33,7 +33,7 @@ type NewDocument struct {
 	GroupIDs    []string
 }
 
-// check returns a problem of kind Invalid that names the field, below a place like "body.".
+// check returns a problem of kind Invalid that names the field. place is the prefix of the field, like "body.".
 func (n NewDocument) check(place string) error {
 	if err := checkLength(place+"title", n.Title, 0, MaxTitle); err != nil {
 		return err
@@ -47,9 +47,9 @@ func (n NewDocument) check(place string) error {
 	return checkMetadata(place+"metadata", n.Metadata)
 }
 
-// Check says whether a document with this description may be added to a base, before its bytes come. place is where
-// the fields are, like "body.". It returns the base, or a problem of kind NotFound, Forbidden, Invalid that names the
-// field, or Limited (budget_exhausted) when its embeddings could not be paid.
+// Check returns nil if a document with this description may be added to a base. It is called before the document's
+// bytes arrive. place is the prefix of the fields, like "body.". It returns the base, or a problem of kind NotFound,
+// Forbidden, Invalid that names the field, or Limited (budget_exhausted) when the budget for its embeddings is used up.
 func (k *Knowledge) Check(
 	ctx context.Context, p tenant.Principal, base, place string, n NewDocument,
 ) (catalog.KnowledgeBase, error) {
@@ -76,7 +76,7 @@ func (k *Knowledge) Check(
 	return b.Value, err
 }
 
-// Received are bytes that came for a document. [Knowledge.Discard] deletes them when no document has them.
+// Received are bytes that a client sent for a document. [Knowledge.Discard] deletes them when no document has them.
 type Received struct {
 	id     string // of the document
 	stored record.Stored
@@ -112,10 +112,12 @@ func (k *Knowledge) Discard(ctx context.Context, list ...*Received) {
 	}
 }
 
-// Add adds a document to a base that [Knowledge.Check] has returned, and asks for its ingestion. bytes is nil for what
-// is fetched. Where the base has the same bytes for the same groups, in a document that the principal may read, it
-// returns that one, and duplicate is true; one that had failed is ingested anew. It returns a problem of kind Limited
-// (share_exceeded) where too many documents are in ingestion.
+// Add adds a document to a base that [Knowledge.Check] has returned, and starts its ingestion. bytes is nil for a
+// document that is fetched.
+//
+// The base may already have the same bytes for the same groups, in a document that the principal may read. Then Add
+// returns that document, and duplicate is true. If that one had failed, it is ingested again. Add returns a problem of
+// kind Limited (share_exceeded) where too many documents are in ingestion.
 func (k *Knowledge) Add(
 	ctx context.Context, p tenant.Principal, b catalog.KnowledgeBase, n NewDocument, bytes *Received,
 ) (e record.Entity[catalog.Document], duplicate bool, err error) {
@@ -213,7 +215,7 @@ func (k *Knowledge) same(
 	if problem.Is(err, "not_found") {
 		return e, false, nil
 	}
-	if err != nil || c.Value.Document == d.ID { // an earlier try was done
+	if err != nil || c.Value.Document == d.ID { // an earlier attempt was done
 		return e, false, err
 	}
 	e, err = record.Resource[catalog.Document](ctx, k.Store, p.Scope(), c.Value.Document)
@@ -253,8 +255,8 @@ func (k *Knowledge) release(ctx context.Context, tx *record.Tx, d catalog.Docume
 	return err
 }
 
-// moveReservation reserves a document's bytes again, after an edit of its groups or new bytes; where another document
-// has them, it goes without.
+// moveReservation reserves a document's bytes again, after an edit of its groups or new bytes. Where another document
+// has them, this one has no reservation.
 func (k *Knowledge) moveReservation(ctx context.Context, tx *record.Tx, d *catalog.Document) error {
 	now := contentID(*d)
 	if now == d.Content {
@@ -276,8 +278,8 @@ func (k *Knowledge) moveReservation(ctx context.Context, tx *record.Tx, d *catal
 	return nil
 }
 
-// DocumentEdit is what a client changes of a document; nil leaves a field as it is, and so does a title or a language
-// that the document shows: a client may send it back as it was read.
+// DocumentEdit is a client's edit of a document; nil leaves a field as it is. The title or language that the document
+// shows also changes nothing: a client may send it back as it was read.
 type DocumentEdit struct {
 	Title    *string
 	Language *string
@@ -285,10 +287,14 @@ type DocumentEdit struct {
 	GroupIDs *[]string
 }
 
-// EditDocument changes a document. What follows for search holds from the answer on; a new title or language is
-// indexed anew in the background. It returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed
-// when match is not the document's version, of kind Invalid that names the field, and of kind Limited (share_exceeded)
-// where it would be indexed anew and too many documents are in ingestion.
+// EditDocument changes a document. Search follows the change from the answer on, except that a new title or language is
+// indexed in the background.
+//
+// It returns a problem of one of these kinds:
+//   - NotFound or Forbidden
+//   - PreconditionFailed, when match is not the document's version
+//   - Invalid, which names the field
+//   - Limited (share_exceeded), when the document must be indexed again and too many documents are in ingestion
 func (k *Knowledge) EditDocument(
 	ctx context.Context, p tenant.Principal, base, id string, match record.Match, edit DocumentEdit,
 ) (record.Entity[catalog.Document], error) {
@@ -311,7 +317,8 @@ func (k *Knowledge) EditDocument(
 			return err
 		}
 		d.UpdatedAt = k.now()
-		// What is ingested gets the new title and language, but not what is ready while a rebuild makes it anew.
+		// An ingestion under way takes the new title and language, but one for a rebuild does not change the ready
+		// build.
 		same := d.Title == before.Title && d.Language == before.Language
 		if same || d.Ready.Number == 0 || d.Ingestion.Active() && !d.Work.Anew {
 			return nil
@@ -368,8 +375,8 @@ func (k *Knowledge) applyEdit(ctx context.Context, tx *record.Tx, d *catalog.Doc
 	return k.moveReservation(ctx, tx, d)
 }
 
-// RemoveDocument deletes a document, which nobody can find or read from then on; a background job, whose id is
-// returned, removes what was made of it. It returns a problem of kind NotFound or Forbidden.
+// RemoveDocument deletes a document. From then on it cannot be found or read. A background job, whose id is returned,
+// removes its data. It returns a problem of kind NotFound or Forbidden.
 func (k *Knowledge) RemoveDocument(ctx context.Context, p tenant.Principal, base, id string) (job string, err error) {
 	if _, err := k.Document(ctx, p, base, id); err != nil {
 		return "", err
@@ -390,19 +397,19 @@ func (k *Knowledge) RemoveDocument(ctx context.Context, p tenant.Principal, base
 	return job, err
 }
 
-// Begin begins another ingestion of a document. What the one before has made, and search does not find, is dropped.
+// Begin begins another ingestion of a document. Data of the previous ingestion that search does not find is dropped.
 func (k *Knowledge) Begin(tx *record.Tx, d *catalog.Document, e docstate.Begin) error {
 	kept := catalog.Build{}
-	if e.From == docstate.Indexing { // of what there is
+	if e.From == docstate.Indexing { // from the present text
 		kept = d.Ready
 	} else if d.Ingestion.Active() && !d.Ingestion.Quiet {
-		// Search does not find what was fetched, so the next fetch must not answer 304.
+		// Search does not find the fetched bytes, so the next fetch must not answer 304.
 		d.Source.ETag, d.Source.Modified = "", ""
 	}
 	return k.beginWith(tx, d, e, kept)
 }
 
-// beginWith is Begin with what the ingestion need not make.
+// beginWith is Begin; kept is the data that the ingestion need not make.
 func (k *Knowledge) beginWith(tx *record.Tx, d *catalog.Document, e docstate.Begin, kept catalog.Build) error {
 	after, err := docstate.Apply(d.Ingestion, k.now(), e)
 	if err != nil {
@@ -414,7 +421,7 @@ func (k *Knowledge) beginWith(tx *record.Tx, d *catalog.Document, e docstate.Beg
 	return nil
 }
 
-// Abandon adds jobs that remove what the present ingestion has made, but what is kept and what search finds.
+// Abandon adds jobs that remove the data of the present ingestion, except kept builds and the one that search finds.
 func (k *Knowledge) Abandon(tx *record.Tx, d catalog.Document, kept ...catalog.Build) {
 	drop(tx, d, []catalog.Build{d.Work}, append(kept, d.Ready)...)
 	if d.Work.Chunks != "" { // it may have begun to index
@@ -422,8 +429,8 @@ func (k *Knowledge) Abandon(tx *record.Tx, d catalog.Document, kept ...catalog.B
 	}
 }
 
-// Replace makes what the present ingestion has made what search finds, and adds the jobs that remove what it found
-// before, and what a rebuild has made of that.
+// Replace makes the build of the present ingestion the one that search finds. It adds the jobs that remove the previous
+// build, and the build that a rebuild has made from that.
 func (k *Knowledge) Replace(tx *record.Tx, d *catalog.Document) {
 	gone := []catalog.Build{d.Ready, d.Next}
 	drop(tx, *d, gone, d.Work)
@@ -442,7 +449,7 @@ func forget(tx *record.Tx, job string, d catalog.Document, b catalog.Build, now 
 	}))
 }
 
-// drop adds jobs that delete what builds have made, and none of the builds that are kept has.
+// drop adds jobs that delete the blobs of builds, except those that a kept build has.
 func drop(tx *record.Tx, d catalog.Document, gone []catalog.Build, kept ...catalog.Build) {
 	done := map[string]bool{} // builds may share what they have
 	for _, b := range kept {
@@ -460,9 +467,11 @@ func drop(tx *record.Tx, d catalog.Document, gone []catalog.Build, kept ...catal
 	}
 }
 
-// Reprocess begins another ingestion of a document: what came from an address is fetched anew. One that is under way
-// begins again. It returns a problem of kind NotFound, Forbidden, or Limited: budget_exhausted when its embeddings,
-// which the document's sender pays, could not be paid, share_exceeded where too many documents are in ingestion.
+// Reprocess begins another ingestion of a document. A document from an address is fetched again. An ingestion that is
+// under way begins again.
+//
+// It returns a problem of kind NotFound, Forbidden, or Limited. The code of Limited is budget_exhausted when the budget
+// of the document's sender for embeddings is used up. It is share_exceeded where too many documents are in ingestion.
 func (k *Knowledge) Reprocess(
 	ctx context.Context, p tenant.Principal, base, id string,
 ) (record.Entity[catalog.Document], error) {
@@ -505,10 +514,11 @@ func (k *Knowledge) again(
 	return e, err
 }
 
-// ReplaceContent gives a document other content, and begins its ingestion. n has its source. bytes are nil for what is
-// fetched; the document keeps those that it has until then. Search finds the old text until the new one is ready. The
-// same bytes of the same source and type change nothing, unless the last ingestion failed; then same is true. It
-// returns a problem as [Knowledge.Reprocess], of kind Invalid for an address that may not be called, and of kind
+// ReplaceContent gives a document other content, and begins its ingestion. n has its source. bytes are nil for a
+// document that is fetched, which keeps its bytes until then. Search finds the old text until the new one is ready. The
+// same bytes of the same source and type change nothing, unless the last ingestion failed; then same is true.
+//
+// It returns the problems of [Knowledge.Reprocess]. The kind is Invalid for an address that may not be called, and
 // PreconditionFailed when match is not the document's version.
 func (k *Knowledge) ReplaceContent(
 	ctx context.Context, p tenant.Principal, base, id string, match record.Match, n NewDocument, bytes *Received,
@@ -554,7 +564,7 @@ func (k *Knowledge) TakeBytes(ctx context.Context, tx *record.Tx, d *catalog.Doc
 	return k.moveReservation(ctx, tx, d)
 }
 
-// maySend is MayEmbed for a document that is there.
+// maySend is MayEmbed for an existing document.
 func (k *Knowledge) maySend(ctx context.Context, d catalog.Document) error {
 	b, err := record.Resource[catalog.KnowledgeBase](ctx, k.Store, record.System(), d.KnowledgeBase)
 	if err != nil {
@@ -563,8 +573,8 @@ func (k *Knowledge) maySend(ctx context.Context, d catalog.Document) error {
 	return k.MayEmbed(ctx, b.Value.InForce().Embedding, d.Organization, d.UserID)
 }
 
-// ReprocessFailed begins another ingestion of each document of a base that has failed and that the principal may read,
-// and returns how many there were.
+// ReprocessFailed begins another ingestion of each failed document of a base that the principal may read. It returns
+// their number.
 func (k *Knowledge) ReprocessFailed(ctx context.Context, p tenant.Principal, base string) (n int, err error) {
 	failed := func(after string) (record.Page[record.Entity[catalog.Document]], error) {
 		return k.DocumentsOf(ctx, p, base, Wanted{Status: docstate.Failed}, after, 50)
@@ -581,10 +591,10 @@ func (k *Knowledge) ReprocessFailed(ctx context.Context, p tenant.Principal, bas
 	return n, nil
 }
 
-// Wanted says which documents of a base a listing has.
+// Wanted filters the documents of a listing.
 type Wanted struct {
 	Status docstate.Status // empty: any
-	Title  string          // a part of the title, whatever the case of its letters; empty: any
+	Title  string          // a part of the title, in upper or lower case; empty: any
 }
 
 // DocumentsOf lists the documents of a base that the principal may read, newest first. after is Page.Next of the page

@@ -16,7 +16,7 @@ type Filter struct {
 	Metadata    map[string]Condition
 }
 
-// Condition is what the value of a member of the metadata must be. A document without the member does not meet it.
+// Condition is a condition on the value of a member of the metadata. A document without the member does not meet it.
 type Condition struct {
 	In          []any // one of these; nil: any
 	Least, Most any   // a string or a number; nil: no bound
@@ -103,7 +103,7 @@ func (f Filter) check() error {
 	return nil
 }
 
-// admits says whether a document passes.
+// admits reports whether a document passes.
 func (f Filter) admits(d catalog.Document) bool {
 	if f.DocumentIDs != nil && !slices.Contains(f.DocumentIDs, d.ID) {
 		return false
@@ -125,7 +125,7 @@ func (c Condition) admits(v any) bool {
 	return (c.Least == nil || within(c.Least, v)) && (c.Most == nil || within(v, c.Most))
 }
 
-// within says whether two values are of one type, strings or numbers, and in order.
+// within reports whether two values are of one type, strings or numbers, and in order.
 func within(low, high any) bool {
 	switch low := low.(type) {
 	case string:

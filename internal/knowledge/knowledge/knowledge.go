@@ -1,28 +1,32 @@
-// Package knowledge manages what agents and people search: knowledge bases, their documents, and search itself.
+// Package knowledge manages the data that agents and people search: knowledge bases and their documents. It also has
+// the search itself.
 //
-// A document is a life cycle (package docstate) with its bytes; package ingest takes it through its stages. What a
-// stage makes is in the blob store, named by the commit that ends the stage. The index is derived from it. What search
-// finds is decided by the documents as they are stored: candidates of the index that no document names, or that the
-// asker may not read, are dropped.
+// A document is a life cycle (package docstate) with its bytes; package ingest takes it through its stages. The results
+// of a stage are in the blob store, named by the commit that ends the stage. The index is derived from them. The stored
+// documents decide what search finds. Candidates of the index are dropped if no document names them, or if the asker
+// may not read them.
 //
-// A rebuild makes everything in a base anew, for another embedding model or other chunks. The base names the collection
-// in force, and search accepts of each document the build of that collection. So a document keeps two builds for a
-// while, Ready and Next, and the end of a rebuild is one commit, on the base. That commit checks the counts of the
-// base's documents: as many have a Next as are found. Counts change in the commits of what they count, so no document
-// can become ready unnoticed in between; and a document that becomes ready checks in its commit that the base is still
-// as it was read. Each document is made anew by an ingestion of its own, as title edits are indexed: what tries again,
-// ends and survives a death is there already. The job of the rebuild begins some at a time, so that new documents get
-// their turns and no commit is about all. Afterwards another job moves Next to Ready and removes the collection before;
-// nothing waits for it, as readers see a document as it is in the collection in force ([catalog.Document.In]). It also
-// removes what was made for a rebuild that was replaced, given up or has failed.
+// A rebuild makes everything in a base again, for another embedding model or other chunks. The base names the
+// collection in force. Search accepts of each document only the build of that collection. So a document keeps two
+// builds for a while, Ready and Next, and the end of a rebuild is one commit, on the base. That commit checks the
+// counts of the base's documents: as many must have a Next as are found. Counts change in the same commits as the
+// documents, so no document can become ready unnoticed in between. A document that becomes ready checks in its commit
+// that the base is unchanged since it was read.
+//
+// Each document is rebuilt by an ingestion of its own, as for an edit of its title. So retries, failures and crashes
+// need no code of their own. The job of the rebuild begins some documents at a time. So new documents get their turns,
+// and no commit covers all documents.
+//
+// Afterwards another job moves Next to Ready and removes the previous collection. Nothing waits for it: readers see
+// each document as it is in the collection in force ([catalog.Document.In]). The job also removes the data of a rebuild
+// that was replaced, canceled or has failed.
 //
 // It must not know HTTP, runs, formats of files or products. It imports catalog, record, tenant, docstate, document,
-// the ports embedding, index and blob, words, ranking, egress, problem, host, trace and
-// waiting.
+// the ports embedding, index and blob, words, ranking, egress, problem, host, trace and waiting.
 //
-// Errors are problems (see package problem). Besides those that a function's comment names, every function that reads
-// or writes returns a problem of kind Unavailable when the store cannot be reached or something kept changing, and
-// errors of the blob store and of the index as they are.
+// Errors are problems (see package problem). Every function that reads or writes may return a problem of kind
+// Unavailable: the store cannot be reached, or its data kept changing. It returns errors of the blob store and of the
+// index as they are. A function's comment names its other problems.
 package knowledge
 
 import (
@@ -56,19 +60,19 @@ type Knowledge struct {
 	Models    *Models
 	Documents int // most documents of a base
 	Ingesting int // most documents in ingestion of an organization, and of a user; 0: no limit
-	// Poll is the interval at which a document is looked at for whoever waits for it; 0: 100 ms.
+	// Poll is the interval at which a document is read for a caller of [Knowledge.Await]; 0: 100 ms.
 	Poll time.Duration
-	// IndexID names the index: another one, after it was lost, has another id. Empty: it cannot be lost.
+	// IndexID names the index. An index that replaces a lost one has another id. Empty: it cannot be lost.
 	IndexID string
 	// Nudge sends the message that wakes an ingester for a document. Without it the sweeper does.
 	Nudge func(ctx context.Context, m queue.Message)
 	// CheckURL returns why a document may not come from an address, nil when it may.
 	CheckURL func(url string) error
-	// OnSearch is told of each search, how long it took, and its error; nil: nobody is.
+	// OnSearch is called with each search, its duration and its error; it may be nil.
 	OnSearch func(found Found, took time.Duration, err error)
 }
 
-// Limits of what clients send. They are characters where nothing else is said.
+// Limits of clients' input, in characters unless stated otherwise.
 const (
 	MaxBases       = 1000 // of an organization
 	MaxBytes       = 50 << 20
@@ -125,8 +129,8 @@ func (k *Knowledge) nudge(ctx context.Context, d catalog.Document) {
 	}
 }
 
-// The names of counts: of documents that search finds in a language, of those that a rebuild has made for a collection,
-// and of those that it is making.
+// The names of counts: documents that search finds in a language, documents that a rebuild has made for a collection,
+// and documents that it is making.
 func ofLanguage(language string) string { return "language/" + language }
 func built(collection string) string    { return "built/" + collection }
 func building(collection string) string { return "building/" + collection }
@@ -172,8 +176,8 @@ func tally(d catalog.Document) map[string]int64 {
 	return n
 }
 
-// Count adds the difference between two states of a document to the counts of its base, and to those of what is in
-// ingestion; none stands for no document.
+// Count adds the difference between two states of a document to the counts of its base. It does the same for the counts
+// of documents in ingestion. nil stands for no document.
 func Count(ctx context.Context, tx *record.Tx, before, after *catalog.Document) {
 	d := cmp.Or(before, after)
 	count := func(name string, of func(catalog.Document) map[string]int64) {
@@ -200,8 +204,8 @@ func Count(ctx context.Context, tx *record.Tx, before, after *catalog.Document) 
 // retryAtIngesting is the Retry-After where too many documents are in ingestion.
 const retryAtIngesting = 10 * time.Second
 
-// mayIngest refuses another ingestion of a document while too many are under way. Documents of the same moment are let
-// in together. An organization at its limit refuses only users who have a part in it, so that one user cannot stop all
+// mayIngest refuses another ingestion of a document while too many are under way. Concurrent callers may all be
+// admitted. An organization at its limit refuses only users who have a part in it, so that one user cannot stop all
 // others. It returns a problem of kind Limited (share_exceeded).
 func (k *Knowledge) mayIngest(ctx context.Context, d catalog.Document) error {
 	if k.Ingesting == 0 || len(d.InIngestion()) > 0 { // it is one of them
@@ -228,10 +232,11 @@ func checkLength(field, text string, least, most int) error {
 	return nil
 }
 
-// Auto is the language of what tells its language itself.
+// Auto stands for the language that is detected from the text.
 const Auto = "auto"
 
-// spoken is a language as it is stored: empty for Auto. It returns a problem of kind Invalid for what is none.
+// spoken is a language as it is stored: empty for Auto. It returns a problem of kind Invalid for a text that is not a
+// language.
 func spoken(field, language string) (string, error) {
 	if language == Auto {
 		return "", nil
@@ -244,8 +249,8 @@ func spoken(field, language string) (string, error) {
 
 var metadataName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// checkMetadata returns a problem of kind Invalid that names the member: a name, a value that is neither string, number
-// nor boolean, a string that is too long, or too many members.
+// checkMetadata returns a problem of kind Invalid that names the member. It refuses invalid names, too many members,
+// strings that are too long, and values that are neither string, number nor boolean.
 func checkMetadata(field string, metadata map[string]json.RawMessage) error {
 	if len(metadata) > maxMetadata {
 		return problem.InvalidField(field, "must have at most %d members", maxMetadata)

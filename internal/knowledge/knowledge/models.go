@@ -24,20 +24,20 @@ const (
 	builtinDimensions = 512
 )
 
-// probeTime limits the question whether a model can be reached.
+// probeTime limits the request that checks whether a model can be reached.
 const probeTime = 10 * time.Second
 
 // Models are the embedding models of a deployment.
 type Models struct {
 	Providers map[string]embedding.Model // by name; [embedding.Builtin] is always there
-	// Offered are those besides the built-in one; the first is the default. Dimensions 0: as the model has them.
+	// Offered are the models besides the built-in one; the first is the default. Dimensions 0: the model's own number.
 	Offered []catalog.EmbeddingModel
 
 	weights map[string]float64 // by full name, where it is not 1
 }
 
-// NewModels are the models of these providers, by their names, of which knowledge bases may name these, with their
-// options by full name.
+// NewModels makes the models of these providers, by their names. offered are the models that knowledge bases may have;
+// options are by full name.
 func NewModels(
 	providers map[string]embedding.Model, offered []embedding.Name, options map[string]embedding.Options,
 ) *Models {
@@ -70,7 +70,7 @@ func (m *Models) trust(of catalog.EmbeddingModel) ranking.Trust {
 	return ranking.Full
 }
 
-// Embed asks a model of a knowledge base, with the prefix of the purpose before each text.
+// Embed calls a model of a knowledge base, with the prefix of the purpose before each text.
 func (m *Models) Embed(
 	ctx context.Context, of catalog.EmbeddingModel, purpose embedding.Purpose, texts []string,
 ) (embedding.Reply, error) {
@@ -104,10 +104,12 @@ func (m *Models) Embed(
 
 const atModel = "body.embedding_model"
 
-// choose returns the model that a client asks for, or the default, with the dimensions of the model and the prefixes of
-// the deployment. A model that the base has now is not asked. It returns a problem of kind Invalid at
-// body.embedding_model, also for a model that its provider refuses, and of kind Unavailable (embedding_unavailable) for
-// one that cannot be reached: another model in its place would find less for the life of the base.
+// choose returns the model that a client names, or the default, with the dimensions of the model and the prefixes of
+// the deployment. The model that the base has now is not called.
+//
+// It returns a problem of kind Invalid at body.embedding_model, also for a model that its provider refuses. For a model
+// that cannot be reached, the problem is of kind Unavailable (embedding_unavailable). choose does not fall back to
+// another model, which would find less for the life of the base.
 func (m *Models) choose(
 	ctx context.Context, named *catalog.EmbeddingModel, now catalog.EmbeddingModel,
 ) (catalog.EmbeddingModel, error) {

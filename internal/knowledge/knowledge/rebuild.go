@@ -17,25 +17,25 @@ import (
 const (
 	// RebuildTime is how long a rebuild may take.
 	RebuildTime = 24 * time.Hour
-	atOnce      = 50 // documents that are made anew at a time, so that others get their turns
+	atOnce      = 50 // documents that are rebuilt at a time, so that others get their turns
 	atLeast     = 2  // the same while half of what an organization may have is in ingestion
 	rebuildTick = time.Second
 	pageSize    = 50
-	pages       = 10 // of documents that one piece of a job looks at
+	pages       = 10 // of documents that one piece of a job reads
 )
 
-// late, before the cursor of a job, says that it is done but for what an ingester that stalled may have written late.
+// late, before the cursor of a job, marks a job that is done except for late writes of a stalled ingester.
 const late = "late:"
 
-// Jobs are the pieces of work of this package that go on in the background, as the package removal takes them.
+// Jobs are the background jobs of this package, in the form that package removal takes.
 func (k *Knowledge) Jobs() map[record.JobKind]func(context.Context, *record.Job) (time.Duration, error) {
 	return map[record.JobKind]func(context.Context, *record.Job) (time.Duration, error){
 		record.RebuildBase: k.rebuild, record.RemoveCollection: k.removeCollection,
 	}
 }
 
-// changeSettings adds what follows from other wanted settings: a rebuild, in place of one before; none when the wanted
-// settings are in force, or search finds nothing that would have to be made anew.
+// changeSettings adds the rebuild that new wanted settings need, in place of an earlier one. There is none when the
+// wanted settings are in force, or when search finds no document that must be made again.
 func (k *Knowledge) changeSettings(
 	ctx context.Context, tx *record.Tx, b *catalog.KnowledgeBase, force catalog.Settings,
 ) error {
@@ -58,7 +58,7 @@ func (k *Knowledge) changeSettings(
 	return tx.Err()
 }
 
-// discard adds the job that removes a collection that the base does not name any more; none for no collection.
+// discard adds the job that removes a collection that the base does not name any more. An empty collection needs none.
 func (k *Knowledge) discard(tx *record.Tx, b catalog.KnowledgeBase, collection string) {
 	if collection == "" {
 		return
@@ -69,7 +69,7 @@ func (k *Knowledge) discard(tx *record.Tx, b catalog.KnowledgeBase, collection s
 	}))
 }
 
-// CancelRebuild makes the settings in force the wanted ones: a rebuild under way, or one that has failed, is given up.
+// CancelRebuild makes the settings in force the wanted ones. It cancels a rebuild that is under way or has failed.
 // Without one it does nothing. It returns a problem of kind NotFound or Forbidden.
 func (k *Knowledge) CancelRebuild(ctx context.Context, p tenant.Principal, id string) error {
 	_, err := record.Change(ctx, k.Store, p.Scope(), id, 0, func(b *catalog.KnowledgeBase, tx *record.Tx) error {
@@ -87,10 +87,10 @@ func (k *Knowledge) CancelRebuild(ctx context.Context, p tenant.Principal, id st
 	return unless(err, errNothing)
 }
 
-// errNothing says that a change has nothing to change.
+// errNothing means that a change has nothing to change.
 var errNothing = errors.New("knowledge: nothing to change")
 
-// unless is nil in place of an error that is none here.
+// unless returns err, or nil where err is the given one.
 func unless(err, none error) error {
 	if errors.Is(err, none) {
 		return nil
@@ -98,7 +98,7 @@ func unless(err, none error) error {
 	return err
 }
 
-// FailRebuild adds the end of the rebuild that makes a collection; why is for a person. The collection in force stays.
+// FailRebuild adds the failure of a collection's rebuild; why is for a person. The collection in force stays.
 func (k *Knowledge) FailRebuild(ctx context.Context, tx *record.Tx, base, collection, why string) error {
 	e, err := record.Resource[catalog.KnowledgeBase](ctx, k.Store, record.System(), base)
 	if problem.Is(err, "not_found") || err == nil && e.Value.Building() != collection {
@@ -116,14 +116,14 @@ func (k *Knowledge) FailRebuild(ctx context.Context, tx *record.Tx, base, collec
 	return nil
 }
 
-// rebuild is a piece of a rebuild: documents are made anew, some at a time, until the new collection is whole. Then it
-// is the one in force.
+// rebuild is a piece of a rebuild: it rebuilds some documents at a time, until the new collection is complete. Then
+// that collection is in force.
 func (k *Knowledge) rebuild(ctx context.Context, j *record.Job) (time.Duration, error) {
 	e, err := record.Resource[catalog.KnowledgeBase](ctx, k.Store, record.System(), j.Subject)
 	b := e.Value
 	switch {
 	case problem.Is(err, "not_found"), err == nil && b.Building() != j.ID:
-		return record.JobDone, nil // replaced, given up, or done
+		return record.JobDone, nil // replaced, canceled, or done
 	case err != nil:
 		return 0, err
 	case k.now().Sub(b.Rebuild.BegunAt) >= RebuildTime:
@@ -154,8 +154,8 @@ func (k *Knowledge) outOfTime(ctx context.Context, j *record.Job) (time.Duration
 	return record.JobDone, err
 }
 
-// switchOver makes the new collection the one in force, in the commit that checks that it has all that search finds. It
-// returns errNothing when it has not.
+// switchOver makes the new collection the one in force. The same commit checks that it has all documents that search
+// finds. It returns errNothing when it has not.
 func (k *Knowledge) switchOver(ctx context.Context, j *record.Job) error {
 	_, err := record.Change(ctx, k.Store, record.System(), j.Subject, 0, func(
 		b *catalog.KnowledgeBase, tx *record.Tx,
@@ -174,11 +174,11 @@ func (k *Knowledge) switchOver(ctx context.Context, j *record.Job) error {
 	return err
 }
 
-// feed goes through the documents and begins to make them anew, as many as there is room for. The cursor is where it
-// has stopped.
+// feed goes through the documents and begins to rebuild as many as there is room for. The cursor is the document where
+// it has stopped.
 func (k *Knowledge) feed(ctx context.Context, b catalog.KnowledgeBase, j *record.Job, busy int) error {
 	if j.Cursor == "" && busy > atOnce/2 {
-		return nil // what is left is on its way
+		return nil // the rest is under way
 	}
 	n, err := k.Store.Counts(ctx, catalog.IngestingOf(b.Organization))
 	if err != nil {
@@ -213,7 +213,7 @@ func (k *Knowledge) feed(ctx context.Context, b catalog.KnowledgeBase, j *record
 	return nil
 }
 
-// makeAnew begins to make a document anew, if it must be; base and document are as they were read before.
+// makeAnew begins to rebuild a document, if it must be; base and document are as they were read before.
 func (k *Knowledge) makeAnew(ctx context.Context, b catalog.KnowledgeBase, seen catalog.Document) (bool, error) {
 	if !mustBeAnew(seen, b) {
 		return false, nil
@@ -241,8 +241,8 @@ func (k *Knowledge) makeAnew(ctx context.Context, b catalog.KnowledgeBase, seen 
 	return err == nil, err
 }
 
-// mustBeAnew says whether a document must be made anew for the rebuild of its base, and is free for it: what is being
-// ingested is made anew after that.
+// mustBeAnew reports whether a document must be made again for the rebuild of its base, and can be now. A document in
+// ingestion is rebuilt after that.
 func mustBeAnew(d catalog.Document, b catalog.KnowledgeBase) bool {
 	d = d.In(b.Collection)
 	old := d.Work.Anew && d.Work.Collection != b.Building() // of a rebuild that was replaced
@@ -250,8 +250,8 @@ func mustBeAnew(d catalog.Document, b catalog.KnowledgeBase) bool {
 		(!d.Ingestion.Active() || old)
 }
 
-// Anew begins to make a document anew for the rebuild of its base, if it must be. Its text is kept, its chunks
-// where they are cut as before, and their vectors where they are of the same model.
+// Anew begins to make a document again for the rebuild of its base, if it must be. The text is kept. The chunks are
+// kept where they are cut as before, and the vectors where they are of the same model.
 func (k *Knowledge) Anew(tx *record.Tx, d *catalog.Document, b catalog.KnowledgeBase) (begun bool, err error) {
 	if !mustBeAnew(*d, b) {
 		return false, nil
@@ -270,8 +270,8 @@ func (k *Knowledge) Anew(tx *record.Tx, d *catalog.Document, b catalog.Knowledge
 	return true, k.beginWith(tx, d, docstate.Begin{From: from, Quiet: true}, kept)
 }
 
-// takeNext stores what [catalog.Document.In] says, and drops what was ready before; the index loses that with its
-// collection.
+// takeNext stores the document as [catalog.Document.In] returns it, and drops the previous ready build. The index loses
+// that build with its collection.
 func takeNext(tx *record.Tx, d *catalog.Document, collection string) {
 	before := *d
 	if *d = d.In(collection); d.Ready.Number != before.Ready.Number {
@@ -279,7 +279,7 @@ func takeNext(tx *record.Tx, d *catalog.Document, collection string) {
 	}
 }
 
-// dropNext drops what a rebuild has made that was replaced or has failed.
+// dropNext drops the build of a rebuild that was replaced or has failed.
 func dropNext(tx *record.Tx, d *catalog.Document) {
 	drop(tx, *d, []catalog.Build{d.Next}, d.Ready, d.Work)
 	d.Next = catalog.Build{}
@@ -320,8 +320,8 @@ func (k *Knowledge) removeCollection(ctx context.Context, j *record.Job) (time.D
 	return record.LateWrites, nil
 }
 
-// clear takes a collection that the base does not name any more out of a document; seen is the document as it was
-// listed. An ingestion for it ends by itself.
+// clear takes a collection that the base does not name any more out of a document. seen is the document as it was
+// listed. An ingestion for that collection ends by itself.
 func (k *Knowledge) clear(
 	ctx context.Context, b catalog.KnowledgeBase, collection string, seen catalog.Document,
 ) error {
@@ -355,7 +355,7 @@ const (
 	IndexFailed     = "failed"
 )
 
-// IndexState says what search finds of a base, and what becomes of that.
+// IndexState is the state of a base's index: what search finds, and the progress of a rebuild.
 type IndexState struct {
 	State       string
 	Error       string // of a rebuild that has failed, for a person

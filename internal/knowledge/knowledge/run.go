@@ -8,10 +8,10 @@ import (
 	"agentplatform/internal/text/ranking"
 )
 
-// SearchForRun searches an agent's knowledge bases as the agent is set, for the sender of a run: the user, with the key
-// that the run was sent with, as both are now. Bases that are gone or that the sender may not read are left out. It
-// returns the passages, best first and without numbers, and what embedding models used. Its errors
-// are those of [Knowledge.Search].
+// SearchForRun searches an agent's knowledge bases with the agent's settings, for the sender of a run. The sender is
+// the user with the key that sent the run, both with their present rights. Bases that are gone or that the sender may
+// not read are left out. It returns the passages, best first and without numbers, and the tokens that embedding models
+// used. Its errors are those of [Knowledge.Search].
 func (k *Knowledge) SearchForRun(
 	ctx context.Context, organization, user, key string, spec catalog.AgentSpec, query string,
 ) ([]record.Source, record.Embeddings, error) {

@@ -27,12 +27,12 @@ import (
 	"agentplatform/internal/text/words"
 )
 
-// Question is what is searched for.
+// Question is a search: the query, its filters and its limits.
 type Question struct {
 	Query string   // 1 to 4,000 characters
 	Bases []string // nil: all that may be read
-	// Phrases: what stands in quotation marks must stand so in a chunk, its heading or its title. In the mode semantic
-	// it counts nothing. A run's question is without: it is a message, which may quote anything.
+	// Phrases: words in quotation marks must stand so in a chunk, its heading or its title. The mode semantic ignores
+	// it. A run does not set it: its question is a message, which may quote anything.
 	Phrases bool
 	// OnlyReadable leaves out named bases that are gone or may not be read, instead of refusing them.
 	OnlyReadable bool
@@ -40,11 +40,11 @@ type Question struct {
 	Limit        int // hits
 	Filter       Filter
 	MinScore     float64
-	Floor        bool // leaves out hits that have next to nothing of the query, neither by words nor by meaning
+	Floor        bool // leaves out hits that match next to nothing, neither by words nor by meaning
 	PerDocument  int  // hits of one document; 0: any number
 	Distinct     bool // leaves out near-duplicates of better hits; see [sketch]
-	// OwnBudgets has the asker's budgets refuse the question when their tokens are used up and an embedding model would
-	// have to be asked. A run's question is without: the run's budgets are checked between its steps.
+	// OwnBudgets makes the asker's budgets refuse the question when their tokens are used up and an embedding model is
+	// needed. A run does not set it: the run's budgets are checked between its steps.
 	OwnBudgets bool
 }
 
@@ -54,14 +54,14 @@ const (
 	maxAsked  = 20 // bases that a question names
 	maxLimit  = 50
 	embedTime = 2 * time.Second
-	firstLook = 50 // candidates asked for at first, at least
+	firstLook = 50 // candidates of the first query, at least
 	maxLooks  = 5
-	// mostPieces are as many as are read to look for phrases, and moreTexts those that are read to find distinct hits,
-	// beyond the hits that are wanted.
+	// mostPieces limits the pieces that are read to look for phrases. moreTexts limits the texts that are read to find
+	// distinct hits, beyond the wanted hits.
 	mostPieces = 100
 	moreTexts  = 24
-	// The floor: a hit has at least one of these scores, or every word of the query that is there. In a base of a few
-	// documents, or where all of them have a word, it is not rare, so that each score is low.
+	// The floor: a hit has at least one of these scores, or every word of the query that the base has. In a base of a
+	// few documents, or where all of them have a word, no word is rare, so that each score is low.
 	leastKeyword = 0.02
 	leastCosine  = 0.15
 )
@@ -83,12 +83,12 @@ type Found struct {
 	Mode     ranking.Mode
 	Degraded []catalog.EmbeddingModel // those that did not answer, so that their bases were searched by words alone
 	Models   int                      // of the bases that were searched
-	// Paid is what embedding models used, also those that did not answer, and also beside an error. The caller charges
-	// it: to the asker ([Knowledge.ChargeSearch]) or to a run.
+	// Paid has the tokens that embedding models used. It includes models that did not answer, and is also set with an
+	// error. The caller charges it: to the asker ([Knowledge.ChargeSearch]) or to a run.
 	Paid record.Embeddings
 }
 
-// Outcome is how a search ended, for those who count.
+// Outcome is how a search ended, for metrics.
 type Outcome string
 
 // The outcomes.
@@ -129,7 +129,7 @@ func (q Question) check() error {
 	return q.Filter.check()
 }
 
-// checkIDs returns a problem of kind Invalid that names the first that is no identifier.
+// checkIDs returns a problem of kind Invalid that names the first text that is not an identifier.
 func checkIDs(field string, ids []string) error {
 	for i, id := range ids {
 		if !host.ValidID(id) {
@@ -139,10 +139,13 @@ func checkIDs(field string, ids []string) error {
 	return nil
 }
 
-// Search finds chunks of documents that the principal may read, as documents and rights are now. It returns a problem
-// of kind Invalid that names the field; of kind NotFound or Forbidden for a base that the question names; and of kind
-// Unavailable (embedding_unavailable) when no embedding model could be asked for a semantic search; and of kind Limited
-// (budget_exhausted), see Question.OwnBudgets.
+// Search finds chunks of documents that the principal may read, by the present documents and rights.
+//
+// It returns a problem of one of these kinds:
+//   - Invalid, which names the field
+//   - NotFound or Forbidden, for a base that the question names
+//   - Unavailable (embedding_unavailable), when no embedding model was reached for a semantic search
+//   - Limited (budget_exhausted), see Question.OwnBudgets
 func (k *Knowledge) Search(ctx context.Context, p tenant.Principal, q Question) (found Found, err error) {
 	began := k.Host.Elapsed()
 	ctx, span := trace.Start(ctx, oteltrace.SpanKindInternal, "retrieval", "")
@@ -173,8 +176,8 @@ func (k *Knowledge) Search(ctx context.Context, p tenant.Principal, q Question) 
 	return found, err
 }
 
-// search is one try. moved says that what it looked at has changed meanwhile: a document was replaced or deleted before
-// its chunks were read, or a rebuild has ended. Another try finds what is there now.
+// search is one attempt. moved reports that its data has changed meanwhile: a document was replaced or deleted before
+// its chunks were read, or a rebuild has ended. Another attempt finds the present data.
 func (k *Knowledge) search(ctx context.Context, p tenant.Principal, q Question) (found Found, moved bool, err error) {
 	found = Found{Hits: []Hit{}, Mode: q.Mode}
 	bases, err := k.asked(ctx, p, q.Bases, q.OnlyReadable)
@@ -197,8 +200,8 @@ func (k *Knowledge) search(ctx context.Context, p tenant.Principal, q Question) 
 	return found, moved, err
 }
 
-// moved reports whether a base has another collection by now, or a document whose chunks were gone has another build.
-// A document that was deleted is left out, so nothing is to be looked for again.
+// moved reports whether a base has another collection by now, or a document whose chunks were gone has another build. A
+// deleted document is left out: another attempt would not find it.
 func (s *search) moved(ctx context.Context) (bool, error) {
 	bases, err := record.Several[catalog.KnowledgeBase](
 		ctx, s.Store, s.p.Scope(), slices.Sorted(maps.Keys(s.bases)))
@@ -223,7 +226,7 @@ func (s *search) moved(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// asked returns the bases that a question is about, by id.
+// asked returns the bases that a question searches, by id.
 func (k *Knowledge) asked(
 	ctx context.Context, p tenant.Principal, ids []string, onlyReadable bool,
 ) (map[string]catalog.KnowledgeBase, error) {
@@ -253,7 +256,7 @@ func (k *Knowledge) asked(
 	return bases, nil
 }
 
-// search is one question on its way.
+// search is the state of one question.
 type search struct {
 	*Knowledge
 
@@ -273,7 +276,7 @@ type search struct {
 	seen     map[string]*catalog.Document // by id; nil: not to be shown
 	worth    int                          // candidates above the floor, readable or not
 	stale    bool                         // the index answered with builds that may have been replaced meanwhile
-	// replaced are builds that the index has still: another look finds nothing in their place, but further ones.
+	// replaced are builds that the index still has. Another query finds nothing in their place, but further candidates.
 	replaced map[index.Version]bool
 }
 
@@ -283,12 +286,12 @@ type ask struct {
 	model       catalog.EmbeddingModel
 	collections []string
 	chunks      int           // of them, where it was counted
-	trust       ranking.Trust // zero: the vector would count nothing, so there is none
+	trust       ranking.Trust // zero: the vector would have no weight, so there is none
 	vector      []float32
 	tokens      int64
 }
 
-// prepare analyses the query and asks the embedding models for its vectors.
+// prepare analyses the query and calls the embedding models for its vectors.
 func (s *search) prepare(ctx context.Context, found *Found) error {
 	byModel := map[catalog.EmbeddingModel]*ask{}
 	for _, id := range slices.Sorted(maps.Keys(s.bases)) {
@@ -341,7 +344,7 @@ func (s *search) prepare(ctx context.Context, found *Found) error {
 	return nil
 }
 
-// mayAsk says whether the asker's budgets let the models be asked.
+// mayAsk returns an error when the asker's budgets do not allow calls of embedding models.
 func (s *search) mayAsk(ctx context.Context) error {
 	paid := slices.IndexFunc(s.asks, func(a *ask) bool {
 		return a.model.Provider != embedding.Builtin && a.trust != ranking.Trust{}
@@ -352,8 +355,8 @@ func (s *search) mayAsk(ctx context.Context) error {
 	return s.MayEmbed(ctx, s.asks[paid].model, s.p.Organization, s.p.User)
 }
 
-// vectors asks each model whose vectors count for that of the query, at the same time. Those that do not answer in time
-// have none.
+// vectors calls concurrently each model whose vectors count, for the vector of the query. A model that does not answer
+// in time has none.
 func (s *search) vectors(ctx context.Context) {
 	ctx, cancel := s.Host.WithTimeout(ctx, embedTime)
 	defer cancel()
@@ -373,8 +376,8 @@ func (s *search) vectors(ctx context.Context) {
 	host.Wait(waits...)
 }
 
-// counted returns all languages of the documents of the bases, the most frequent first, the chunks of each base, and
-// how many documents there are.
+// counted returns all languages of the documents of the bases, the most frequent first. It also returns the number of
+// chunks of each base, and the number of documents.
 func (s *search) counted(
 	ctx context.Context,
 ) (languages []string, chunks map[string]int, documents int, err error) {
@@ -402,9 +405,9 @@ func (s *search) counted(
 	return languages, chunks, documents, nil
 }
 
-// hits asks the index for candidates, drops those that are not to be shown, and ranks the others; when too few are left
-// it asks for more. Those whose score is too low count, too: later ones are not better. Where enough were left out
-// because their documents have enough hits, one further look finds hits of others.
+// hits queries the index for candidates, drops those that must not be shown, and ranks the others. If too few are left,
+// it queries for more. Candidates with too low a score count, too: later ones are not better. If enough were left out
+// because their documents have enough hits, one further query finds hits of others.
 func (s *search) hits(ctx context.Context) ([]ranking.Hit, error) {
 	limit := max(firstLook, 5*s.q.Limit)
 	for look, before := 1, 0; ; look++ {
@@ -418,7 +421,7 @@ func (s *search) hits(ctx context.Context) ([]ranking.Hit, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = all || s.q.Floor && s.worth == before // what a further look finds is below the floor
+		all = all || s.q.Floor && s.worth == before // a further query finds only hits below the floor
 		all = all || len(hits) >= s.wanted || look > 1 && len(hits)+over >= s.q.Limit
 		if look == maxLooks || !s.stale && (all || !more || limit >= index.MaxLimit) {
 			return slices.DeleteFunc(hits, func(h ranking.Hit) bool { return h.Score < s.q.MinScore }), nil
@@ -438,8 +441,8 @@ func (s *search) relevant(ranked []ranking.Hit) []ranking.Hit {
 	})
 }
 
-// chosen are the first of the hits that the question admits, up to its limit. over is how many were left out because
-// their documents have enough. all is true where the bound of pieces to read left hits out.
+// chosen returns the first hits that the question admits, up to its limit. over is the number of hits that were left
+// out because their documents have enough. all is true where the bound of pieces to read left hits out.
 func (s *search) chosen(
 	ctx context.Context, ranked []ranking.Hit,
 ) (hits []ranking.Hit, over int, all bool, err error) {
@@ -499,7 +502,8 @@ func (s *search) admits(ctx context.Context, h ranking.Hit, better *[]sketch) (b
 	return true, nil
 }
 
-// lists has what the index says of each query, without what is not to be shown. more says that the index may have more.
+// lists returns the index's result for each query, without candidates that must not be shown. more reports that the
+// index may have more.
 func (s *search) lists(ctx context.Context, limit int) (lists []ranking.List, more bool, err error) {
 	for _, a := range s.asks {
 		if a.vector == nil && len(s.terms) == 0 {
@@ -524,7 +528,7 @@ func (s *search) lists(ctx context.Context, limit int) (lists []ranking.List, mo
 	return lists, more, nil
 }
 
-// trusted returns how far ranks by a model's vectors count. Beside words, a lexical model counts nothing in a script
+// trusted returns the weight of ranks by a model's vectors. Beside words, a lexical model counts nothing in a script
 // without spaces, of which it knows nothing. Without words, every model counts.
 func (s *search) trusted(model catalog.EmbeddingModel) ranking.Trust {
 	trust := s.Models.trust(model)
@@ -548,8 +552,7 @@ func (s *search) foreign() map[string]bool {
 	return list
 }
 
-// visible returns the candidates that are of documents as they are now, which the principal may read and the filter
-// admits.
+// visible returns the candidates of present documents that the principal may read and the filter admits.
 func (s *search) visible(ctx context.Context, candidates []index.Candidate) ([]index.Candidate, error) {
 	var unknown []string
 	for _, c := range candidates {
@@ -611,7 +614,7 @@ type piece struct {
 	number  int
 }
 
-// chunk reads the chunk of a hit, with the piece that it is in, which is read once. It is not there if its document was
+// chunk reads the chunk of a hit. It reads the chunk's piece, each piece once. there is false if the document was
 // replaced or deleted since.
 func (s *search) chunk(ctx context.Context, h ranking.Hit) (c document.Chunk, there bool, err error) {
 	at := piece{h.Version, h.Index / perPiece}

@@ -8,7 +8,7 @@ import (
 	"agentplatform/internal/text/words"
 )
 
-// sketch is a chunk reduced to what near-duplicates share.
+// sketch is a chunk reduced to the features that near-duplicates share.
 type sketch struct {
 	numbers  string          // words with a digit, as they stand in the chunk and above it
 	triplets map[string]bool // of adjacent words

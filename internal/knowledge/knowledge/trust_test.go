@@ -10,8 +10,8 @@ import (
 	"agentplatform/internal/text/ranking"
 )
 
-// The vectors of the built-in model follow the spelling of words. Beside words they count less, and they are not asked
-// about a script without spaces.
+// The vectors of the built-in model follow the spelling of words. Beside words they count less. The model is not used
+// for a script without spaces.
 func TestTheBuiltinModelIsTrustedLess(t *testing.T) {
 	const spaced, unspaced = "how long is the warranty", "保証期間はどのくらいですか"
 	weights := map[string]float64{"weighted/": 0.5, "useless/": 0}

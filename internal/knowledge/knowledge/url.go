@@ -13,8 +13,8 @@ import (
 
 const maxURL = 2048
 
-// CheckURL returns why a document may not come from an address: a problem of kind Invalid (body.url), also with the
-// code url_forbidden for what the policy refuses.
+// CheckURL returns why a document may not come from an address: a problem of kind Invalid (body.url). The code is
+// url_forbidden for an address that the policy refuses.
 func CheckURL(policy egress.Policy, raw string) error {
 	u, err := ParseURL(raw)
 	if err != nil {
@@ -28,7 +28,7 @@ func CheckURL(policy egress.Policy, raw string) error {
 	return nil
 }
 
-// ParseURL reads the address of a document, without its fragment. The error says what it must be.
+// ParseURL reads the address of a document, without its fragment. The error states what it must be.
 func ParseURL(raw string) (*url.URL, error) {
 	if strings.ContainsFunc(raw, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
 		return nil, errors.New("must have no spaces")
