@@ -1,6 +1,6 @@
-// Package chunking divides the text of a document into the pieces in which it is searched. They follow the text's
-// structure: a heading begins one, and what belongs together (a paragraph, an item of a list, a row of a table, a
-// sentence) is divided only where it must be.
+// Package chunking divides the text of a document into the pieces in which it is searched. The pieces follow the text's
+// structure. A heading begins a piece. A paragraph, an item of a list, a row of a table or a sentence is divided only
+// where it must be.
 //
 // It takes any text, and works in time linear in its length. Bounds on the length are for its caller.
 //
@@ -21,11 +21,12 @@ const MostChunks = 20_000
 // ErrTooMany is returned for a text of more chunks than [MostChunks].
 var ErrTooMany = errors.New("chunking: the text has too many chunks")
 
-// Split divides a text into chunks, in the order of the text, that hold each of its characters but white space between
-// them. A chunk has at most size words, and begins with the last words of the one before it: about as many as overlap
-// says, whole sentences if they fit, and none across a heading. The error is [ErrTooMany].
+// Split divides a text into chunks, in the order of the text. The chunks hold all of its characters, except white space
+// between chunks. A chunk has at most size words. It begins with the end of the previous chunk: about overlap words,
+// whole sentences if they fit, and nothing across a heading. The error is [ErrTooMany].
 //
-// A word is what stands between spaces, but at most 32 characters of it; where none are written, two characters.
+// A word is a run of characters between spaces, but at most 32 characters of it. In scripts without spaces, a word is
+// two characters.
 func Split(t document.Text, size, overlap int) ([]document.Chunk, error) {
 	size = max(size, 1)
 	s := &splitter{
@@ -104,8 +105,8 @@ func (s *splitter) begin(common []unit) {
 	}
 }
 
-// tail is the end of the open chunk, of at most so many words, without the unit that it begins with: whole units, or
-// the last words of one, if it is not one that must stay whole.
+// tail is the end of the open chunk, of at most so many words, without the chunk's first unit. It is whole units, or,
+// if none fits, the end of one. A unit that must stay whole is not cut.
 func (s *splitter) tail(words int) []unit {
 	from := len(s.open)
 	left := words

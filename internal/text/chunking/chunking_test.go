@@ -15,8 +15,8 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// built writes a text of blocks: "# " and "## " begin headings, "- " items, "|" rows (the first of a table is its
-// header), "> " code, all else paragraphs. Each argument is a block.
+// built writes a text of blocks. "# " and "## " begin headings, "- " items, and "> " code. "|" begins a row; the first
+// row of a table is its header. All other blocks are paragraphs. Each argument is a block.
 func built(blocks ...string) document.Text {
 	var t document.Text
 	header := -1
@@ -73,7 +73,7 @@ func shown(t *testing.T, text document.Text, size, overlap int) []string {
 	return list
 }
 
-// failing is what tests and properties are told.
+// failing is the part of testing.T that tests and properties share.
 type failing interface {
 	assert.TestingT
 	FailNow()
@@ -147,7 +147,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// texts of chunks are lines as they stand: cells at both ends of a row may be empty, and a line of code goes in.
+// Texts of chunks are whole lines: cells at both ends of a row may be empty, and a line of code may be indented.
 func TestChunksKeepWhatLinesBeginAndEndWith(t *testing.T) {
 	a6 := sentence("A", 6)
 	for name, c := range map[string]struct {
@@ -180,7 +180,7 @@ func TestChunksKeepWhatLinesBeginAndEndWith(t *testing.T) {
 	}
 }
 
-// A chunk has at most as much white space as if each of its words were followed by one space, and were a long one.
+// The white space of a chunk is bounded: at most as if one space followed each word, and each word were a long one.
 func TestWhiteSpaceOfAChunkIsBounded(t *testing.T) {
 	for name, line := range map[string]string{
 		"in rows":     "|a" + strings.Repeat("\t", 5000) + "b",
@@ -287,7 +287,7 @@ func TestChunksHoldTheText(t *testing.T) {
 	})
 }
 
-// What two chunks have in common is at most as much as was asked for.
+// The overlap of two chunks is at most as long as requested.
 func TestOverlapsAreNoLongerThanAsked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := texts().Draw(t, "text")

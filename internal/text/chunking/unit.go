@@ -11,8 +11,8 @@ import (
 	"agentplatform/internal/text/words"
 )
 
-// unit is what is not divided: a sentence, a line of code, a row of a table; of one that is longer than a chunk, a few
-// words.
+// unit is a piece that is not divided: a sentence, a line of code, or a row of a table. Where one is longer than a
+// chunk, a unit is a few words of it.
 type unit struct {
 	span
 	words int
@@ -64,7 +64,7 @@ func (s *splitter) addUnits(list []unit, u unit) []unit {
 	return list
 }
 
-// divide tells of the pieces of a part, in order, as its kind has them.
+// divide calls tell with the pieces of a part, in order; the part's kind decides how it is divided.
 func (s *splitter) divide(p part, tell func(span)) {
 	text := s.text.Body[p.from:p.till]
 	at := p.span
@@ -112,7 +112,7 @@ func stretch(text string) int {
 	return len(text)
 }
 
-// What counts as a word is bounded, in characters: addresses, encoded bytes and hostile texts have no spaces.
+// The length of a word is bounded, in characters: addresses, encoded bytes and hostile texts have no spaces.
 const (
 	longestWord     = 32
 	longestUnspaced = 2

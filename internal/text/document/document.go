@@ -9,12 +9,12 @@ package document
 
 // Text is the text of a document with its structure.
 type Text struct {
-	Title    string `json:"title,omitempty"`    // as the document says itself; empty: it says nothing
-	Language string `json:"language,omitempty"` // as the document says itself, like "en" or "pt-BR"; empty: it says nothing
+	Title    string `json:"title,omitempty"`    // as the document gives it; may be empty
+	Language string `json:"language,omitempty"` // as the document gives it, like "en" or "pt-BR"; may be empty
 	Body     string `json:"body"`               // valid UTF-8; lines end with \n
 	// Pages has where each page (or slide) begins; none: the format has no pages.
 	Pages []int `json:"pages,omitempty"`
-	// Blocks are the parts of the body, in order, without overlap. What lies between two of them is white space.
+	// Blocks are the parts of the body, in order, without overlap. Between two of them there is only white space.
 	Blocks   []Block   `json:"blocks,omitempty"`
 	Warnings []Warning `json:"-"` // at most one of each code
 }
@@ -35,7 +35,7 @@ const (
 // MaxWarningPages is how many pages a warning names.
 const MaxWarningPages = 50
 
-// Kind says what a block is.
+// Kind is the kind of a block.
 type Kind string
 
 // The kinds.
@@ -53,8 +53,8 @@ type Block struct {
 	Start int  `json:"start"`
 	End   int  `json:"end"`
 	Level int  `json:"level,omitempty"` // of a heading: 1 to 6
-	// Header is, for a row, the index of the block (a row, too) that has the names of the columns; in the header itself
-	// its own index. -1: the table has no header.
+	// Header is, for a row, the index of the block that has the names of the columns. That block is a row, too, with
+	// its own index as Header. -1: the table has no header.
 	Header int `json:"header,omitempty"`
 }
 
@@ -67,8 +67,8 @@ type Chunk struct {
 	PageTo   int    `json:"page_to,omitempty"`
 	Heading  string `json:"heading,omitempty"` // the headings above it, outermost first, separated by " › "
 	Text     string `json:"text"`              // the characters from Start to End of the body, verbatim
-	// Context is what a reader of the text knows and the chunk alone does not say, for ranking: the header of the table
-	// that a row belongs to. It is not part of Text.
+	// Context is, for a row of a table, the table's header. A reader of the text knows it, and the chunk alone does not
+	// have it. It is for ranking, and not part of Text.
 	Context string `json:"context,omitempty"`
 }
 

@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// members is an opened archive. What is read of it counts against one limit.
+// members is an opened archive. All bytes that are read of it count against one limit.
 type members struct {
 	files map[string]*zip.File
 	is    format
@@ -53,7 +53,7 @@ var archived = map[format]func(m *members, in input, b *builder) error{
 	word: readWord, presentation: readPresentation, workbook: readWorkbook, book: readBook, openDocument: readOpenParts,
 }
 
-// readArchive reads the archives of known formats, told apart by their members.
+// readArchive reads the archives of known formats, which it recognizes by their members.
 func readArchive(in input, b *builder) error {
 	z, err := zip.NewReader(bytes.NewReader(in.data), int64(len(in.data)))
 	if err != nil && in.format == archive {
@@ -215,7 +215,7 @@ func (p *parts) characters(most int) (string, error) {
 	return all.String(), nil
 }
 
-// attribute is the value of an attribute, whatever its prefix.
+// attribute is the value of an attribute with any prefix.
 func attribute(e xml.StartElement, name string) string {
 	at := slices.IndexFunc(e.Attr, func(a xml.Attr) bool { return a.Name.Local == name })
 	if at < 0 {
@@ -224,7 +224,7 @@ func attribute(e xml.StartElement, name string) string {
 	return e.Attr[at].Value
 }
 
-// describe takes title and language from an element that says one of them.
+// describe takes title and language from an element that has one of them.
 func (b *builder) describe(p *parts, e xml.StartElement) error {
 	var take func(string)
 	switch e.Name.Local {

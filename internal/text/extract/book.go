@@ -60,7 +60,7 @@ type bookPackage struct {
 	spine []string          // ids in reading order
 }
 
-// note notes what an element of the package document says.
+// note reads an element of the package document.
 func (p *bookPackage) note(in *parts, e xml.StartElement, b *builder) error {
 	switch e.Name.Local {
 	case "item":

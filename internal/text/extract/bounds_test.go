@@ -73,7 +73,7 @@ func forms(depth, times int) []byte {
 	return pdf("", append(objects, "<< >>")...)
 }
 
-// However many PDFs are read at once, the number of child processes and their memory are limited.
+// However many PDFs are read concurrently, the number of child processes and their memory are limited.
 func TestConcurrentPDFsAreReadByFewProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make bounds runs it")

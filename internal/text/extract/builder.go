@@ -38,7 +38,7 @@ func (b *builder) title(s string) {
 	}
 }
 
-// language sets the language unless there is one, or what is said is no language.
+// language sets the language, unless there is one or the tag is not a language.
 func (b *builder) language(tag string) {
 	if b.text.Language == "" {
 		b.text.Language = languageTag(tag)
@@ -78,7 +78,7 @@ func (b *builder) add(s string) {
 	if !b.opened {
 		b.begin(document.Paragraph, 0)
 	}
-	// White space may be most of what is written, and becomes less; what is longer yet is no paragraph.
+	// Most of a text may be white space, and is then reduced. A longer text is not a paragraph.
 	if len(b.part)+len(s) > utf8.UTFMax*b.most.characters+1024 {
 		s = cutBytes(s, max(0, utf8.UTFMax*b.most.characters+1024-len(b.part)))
 		b.part = append(b.part, s...)

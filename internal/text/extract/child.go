@@ -22,7 +22,7 @@ import (
 // for that. The exit code and the output of the child are the result.
 const childVariable = "AGENTPLATFORM_READS"
 
-// job says what a child reads; as JSON it is the value of childVariable.
+// job describes the file that a child reads; as JSON it is the value of childVariable.
 type job struct {
 	Format  format
 	Charset string `json:",omitempty"`
@@ -62,7 +62,7 @@ func (j job) read(data []byte) (document.Text, bool, error) {
 // reader returns the path of the program that is started as the child.
 var reader = program
 
-// reading limits how many children run at once for messages, readingDocuments for documents.
+// reading limits how many children run concurrently for messages, readingDocuments for documents.
 var reading, readingDocuments = newTurns(atOnce, atOnceGroup), newTurns(atOnce, atOnceGroup)
 
 func init() {
@@ -71,9 +71,9 @@ func init() {
 	}
 }
 
-// childMain is the child process: it reads a file from stdin and writes its text to stdout, or the code of a Fault and
-// its reason to stderr. It ends some time after its parent would have ended it, even if that has died, and ignores
-// other signals to end: the parent decides.
+// childMain is the child process. It reads a file from stdin and writes its text to stdout, or the code of a Fault and
+// its reason to stderr. It ends some time after its parent would have ended it, even if that has died. It ignores other
+// signals to end: the parent decides.
 func childMain(todo string) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	var j job
@@ -169,7 +169,7 @@ func (j job) once(ctx context.Context, f File) (text document.Text, cut bool, er
 		}
 		return f.Room(limited)
 	})
-	if wrong != nil { // most often it has ended: its exit code says more
+	if wrong != nil { // most often it has ended: its exit code is more precise
 		_, _ = io.Copy(io.Discard, out)
 	}
 	if err = child.Wait(); err == nil {
@@ -199,7 +199,7 @@ func (j job) command(ctx context.Context) (*exec.Cmd, error) {
 	return child, nil
 }
 
-// failure says what the end of a child with an error means.
+// failure returns the error for a child that has ended with an error.
 func (j job) failure(ctx, limited context.Context, in *source, says *bounded, err error) error {
 	most := j.limits()
 	var ended *exec.ExitError

@@ -40,9 +40,9 @@ func newCompiled(in func() (string, error)) *compiled {
 	return c
 }
 
-// ready returns the folder, in which it has been compiled then. Whoever comes first compiles, the others wait. With
-// again it is compiled again, as a child did not find it, or it was broken. The error is that of ctx, of the folder, or
-// of the child.
+// ready returns the folder, after the module has been compiled into it. The first caller compiles, the others wait.
+// With again it is compiled once more, because a child found it missing or broken. The error is that of ctx, of the
+// folder, or of the child.
 func (c *compiled) ready(ctx context.Context, again bool) (string, error) {
 	select {
 	case <-c.turn:
@@ -94,7 +94,7 @@ func compileInChild(ctx context.Context, folder string) error {
 	return nil
 }
 
-// compileMain is what that child does. What lies broken in the folder is removed first.
+// compileMain is the main function of that child. It first removes broken files from the folder.
 func compileMain(folder string) {
 	time.AfterFunc(2*maxCompile, func() { os.Exit(2) })
 	err := pdftext.Compile(context.Background(), folder, runtime.NumCPU())

@@ -31,7 +31,7 @@ func TestFolderOfCompiledCodeIsPrivate(t *testing.T) {
 	assert.Error(t, makePrivate(file))
 }
 
-// Who waits for the compiler gives up with its context, and an error is not remembered.
+// A caller that waits for the compiler gives up with its context, and an error is not remembered.
 func TestCompilingObeysItsContext(t *testing.T) {
 	wrong := errors.New("no room")
 	c := newCompiled(func() (string, error) { return "", wrong })
@@ -62,7 +62,7 @@ func TestMailWithoutPDFIsReadWhereNothingCompiles(t *testing.T) {
 	assert.ErrorIs(t, err, wrong)
 }
 
-// What was removed or broken since it was compiled is compiled again, and the PDF is read.
+// Code that was removed or broken since it was compiled is compiled again, and the PDF is read.
 func TestBrokenCompiledCodeIsMadeAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: it compiles")

@@ -22,8 +22,8 @@ import (
 	"agentplatform/internal/text/extract/bombtest"
 )
 
-// Each of these is a few bytes, or some megabytes, of which a reader could make any amount of work: it is read within
-// the limits, or a Fault. This process uses no memory for a Fault, and nothing stays behind.
+// Each of these has a few bytes, or some megabytes, and could cause a reader any amount of work. It is read within the
+// limits, or the error is a Fault. This process uses no memory for a Fault, and leaves nothing.
 func TestBombsEndWithinLimits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make bounds runs it")
@@ -57,8 +57,8 @@ func endsWithinLimits(t *testing.T, name string, file func(*testing.T) []byte) {
 	})
 }
 
-// A byte of a text with eight times as many marks, within each other or one after another, is no more work than a byte
-// of the smaller text: the work is the CPU time of this process, and what else it does is small beside it.
+// A text with eight times as many marks, nested or in sequence, needs no more work for each byte. The work is the CPU
+// time of this process; its other work is small.
 func TestMarkdownIsLinearWork(t *testing.T) {
 	lines := func(marks string, end string) func(int) string {
 		line := func(n int) string { return strings.Repeat(marks, n/len(marks)) + end }

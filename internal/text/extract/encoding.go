@@ -18,8 +18,14 @@ import (
 
 const sampleSize = 64 << 10 // bytes from which it is known whether a text looks binary
 
-// toUTF8 decodes a text: by its byte order mark, as what looks binary and is text, as it is declared (by its sender, or
-// by itself), as UTF-8, or as it looks like. The error is [ErrKind] for files that are not text.
+// toUTF8 decodes a text. It uses the first of these encodings that there is and that fits:
+//   - that of the byte order mark
+//   - one whose texts look binary
+//   - the declared one, of the sender or of the text itself
+//   - UTF-8
+//   - the detected one
+//
+// The error is [ErrKind] for files that are not text.
 func toUTF8(data []byte, declared string, isPage bool) (string, error) {
 	if e := codepage.Marked(data); e != nil {
 		return decodeAs(e, data), nil
@@ -122,8 +128,8 @@ func unmarked(sample []byte) encoding.Encoding {
 
 const mostProse = 0.95
 
-// prose is the share of characters that are those of a text: of ASCII, which must be there, of punctuation and of the
-// letters of one script.
+// prose is the share of a text's characters that fit a text: ASCII, punctuation, and the letters of one script. Without
+// ASCII it is 0.
 func prose(e encoding.Encoding, sample []byte) float64 {
 	text := []rune(decodeAs(e, sample))
 	ascii, punctuation := 0, 0
@@ -154,7 +160,7 @@ func prose(e encoding.Encoding, sample []byte) float64 {
 	return float64(ascii+punctuation+most) / float64(len(text))
 }
 
-// looksBinary reports what is no text in any encoding: it has zeros, or many other control characters.
+// looksBinary reports bytes that are not text in any encoding: they have zeros, or many other control characters.
 func looksBinary(sample []byte) bool {
 	control := 0
 	for _, c := range sample {

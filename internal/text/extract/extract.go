@@ -1,10 +1,12 @@
-// Package extract reads the text of files: plain text, Markdown, HTML, PDF, Word documents, presentations, workbooks,
-// OpenDocument files, tables (CSV), e-books (EPUB), RTF, e-mails with what is attached, mailboxes, JSON, XML, notebooks
-// and captions.
+// Package extract reads the text of files:
+//   - plain text, Markdown, HTML, RTF, PDF
+//   - Word documents, presentations, workbooks, OpenDocument files, e-books (EPUB)
+//   - tables (CSV), JSON, XML, notebooks, captions
+//   - e-mails with their attachments, mailboxes
 //
-// A file is not trusted. What has a grammar is read by a child process with limits of memory and time, so a broken
-// file leads to an error, never to a crash. The package knows no run and no organization, only groups that take turns.
-// It imports document, which has the shape of a text, and libraries that read formats.
+// A file is not trusted. A file that has a grammar is read by a child process with limits of memory and time. So a
+// broken file leads to an error, never to a crash. The package knows no run and no organization, only groups that take
+// turns. It imports document, which has the shape of a text, and libraries that read formats.
 package extract
 
 import (
@@ -23,7 +25,7 @@ import (
 // File is a file to read. It may be opened twice: first to recognize its format, and again when its turn has come, so
 // that waiting files take no memory.
 type File struct {
-	ContentType, Name string // what its sender says; what its first bytes say is believed before
+	ContentType, Name string // as its sender gives them; its first bytes have precedence
 
 	Open Open
 	// Room waits until there is room for a text of more than LargeText bytes. It may be called again for the same file.
@@ -34,11 +36,11 @@ type File struct {
 // Open opens a file at its beginning. If ctx ends, reading must end, too.
 type Open func(ctx context.Context) (io.ReadCloser, error)
 
-// Text returns the text of a file, cut after [MaxText] bytes with a note. What is text already is returned as it is.
-// The files of one group wait for each other, not for those of other groups.
+// Text returns the text of a file, cut after [MaxText] bytes with a note. A plain text is returned unchanged. The files
+// of one group wait for each other, not for those of other groups.
 //
-// The error is a [Fault] if the file cannot be read ([ErrKind] if this kind of file has no text), otherwise that of
-// ctx, of opening or reading the file, or of starting the child process; a retry may succeed then.
+// The error is a [Fault] if the file cannot be read ([ErrKind] if this kind of file has no text). Any other error is
+// that of ctx, of opening or reading the file, or of starting the child process. A retry may succeed then.
 func Text(ctx context.Context, group string, f File) (string, error) {
 	head, err := f.head(ctx)
 	if err != nil {
@@ -64,11 +66,11 @@ func Text(ctx context.Context, group string, f File) (string, error) {
 	return text.Body, nil
 }
 
-// Document returns the text of a whole document with its structure. The documents of one group wait for each other,
-// not for those of other groups, and no file of [Text] waits for a document.
+// Document returns the text of a whole document with its structure. The documents of one group wait for each other, not
+// for those of other groups, and no file of [Text] waits for a document.
 //
-// The error is a [Fault] if the document cannot be read, has no text or is too large, [ErrBusy], or that of ctx, of
-// opening or reading the file, or of starting the child process; a retry may succeed then.
+// The error is a [Fault] if the document cannot be read, has no text or is too large. Any other error is [ErrBusy], or
+// that of ctx, of opening or reading the file, or of starting the child process. A retry may succeed then.
 func Document(ctx context.Context, group string, f File) (document.Text, error) {
 	head, err := f.head(ctx)
 	if err != nil {
@@ -96,7 +98,7 @@ func (f File) head(ctx context.Context) ([]byte, error) {
 	return head, errors.Join(err, r.Close())
 }
 
-// inChild reads a file in a child process. What is whole in its head is not opened again.
+// inChild reads a file in a child process. A file that is whole in its head is not opened again.
 func (f File) inChild(
 	ctx context.Context, group string, j job, head []byte, turns *share.Pool,
 ) (document.Text, bool, error) {

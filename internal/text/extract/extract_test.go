@@ -217,7 +217,7 @@ func TestFetchFailureIsNotAFault(t *testing.T) {
 	}
 }
 
-// A signal to all processes of the service does not fail a file whose text is still needed; when the parent dies, the
+// A signal to all processes of the service does not fail a file whose text is still needed. When the parent dies, the
 // child ends.
 func TestOnlyTheWaitingProcessEndsTheReader(t *testing.T) {
 	if _, err := os.Stat("/proc/self/task"); err != nil {

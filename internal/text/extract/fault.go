@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Code says in a word why the content of a file cannot be read.
+// Code is the reason why the content of a file cannot be read.
 type Code string
 
 // The codes.
@@ -34,7 +34,7 @@ type Fault struct {
 
 func (f Fault) Error() string { return "extract: " + f.Reason }
 
-// Sentence tells a person what is wrong and what to do.
+// Sentence returns a sentence for people: what is wrong and what to do.
 func (f Fault) Sentence() string {
 	if f.Reason == "" {
 		return advice[f.Code]
@@ -42,7 +42,7 @@ func (f Fault) Sentence() string {
 	return strings.ToUpper(f.Reason[:1]) + f.Reason[1:] + ". " + advice[f.Code]
 }
 
-// faultOf is the Fault that err holds; any other error of a reader says that its file is unreadable.
+// faultOf is the Fault that err holds. Any other error of a reader means that its file is unreadable.
 func faultOf(err error) Fault {
 	if f, ok := errors.AsType[Fault](err); ok {
 		return f

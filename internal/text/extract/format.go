@@ -30,7 +30,7 @@ const (
 	notebook     format = "notebook"
 	markup       format = "XML text"
 	captions     format = "captions"
-	archive      format = "archive"      // of any kind: its members tell
+	archive      format = "archive"      // of any kind: its members decide
 	compound     format = "old document" // of Office before 2007, or one with a password
 )
 
@@ -48,7 +48,7 @@ type input struct {
 
 type reads func(in input, b *builder) error
 
-// readers write what a file says into a builder. An error that is no [Fault] says that the file is unreadable.
+// readers write the text of a file into a builder. An error that is not a [Fault] means that the file is unreadable.
 var readers = map[format]reads{
 	plainText: readPlain, markdown: readMarkdown, page: readPage, jsonText: readJSON, commaTable: readTable,
 	portable: readPDF, archive: readArchive, word: readArchive,
@@ -106,8 +106,8 @@ func isArchive(is format) bool {
 	return is == word || is == presentation || is == workbook || is == book || is == openDocument
 }
 
-// recognize says what a file is, by how it begins; then by the type and the name that its sender gives, of which the
-// type is believed first; a type or name that does not fit how it begins is believed only when nothing else is said.
+// recognize returns the format of a file. Its first bytes have precedence, then the type that the sender gives, then
+// the name. A type or name that contradicts the first bytes is used only if no other one is given.
 func (f File) recognize(head []byte) format {
 	said := f.declared()
 	for is, begin := range magic {

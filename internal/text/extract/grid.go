@@ -13,7 +13,7 @@ type cell struct {
 	left, up bool // it is merged with the cell before it, or with the one above it, whose text it repeats
 }
 
-// rowText is the row that a reader is in. What is written is part of the open cell, or else of the builder's part.
+// rowText is the row that a reader is in. Text goes into the open cell, or into the builder's part if none is open.
 type rowText struct {
 	b     *builder
 	cells []cell
@@ -183,8 +183,8 @@ type tableRow struct {
 func newTable(b *builder) *table { return &table{b: b, header: -1} }
 
 const (
-	// mostBeyond is by how many columns a merged cell may pass all cells that are not. One that passes them by more was
-	// meant to be as wide as the table: there are pages that write 100 or 1000 for that.
+	// mostBeyond is by how many columns a merged cell may pass all cells that are not merged. A wider one was meant to
+	// be as wide as the table: some pages write 100 or 1000 for that.
 	mostBeyond = 50
 	// addedShare is the part of a text that may be what merged cells repeat and what fills up rows.
 	addedShare = 4
@@ -266,8 +266,8 @@ func (b *builder) adds(characters int) bool {
 	return true
 }
 
-// isTitle reports a row of a table of several columns that has one text, at its beginning or merged over others, or
-// that only repeats what is above it.
+// isTitle reports a row of a table of several columns that has one text, at its beginning or merged over others. It
+// also reports a row that only repeats the text above it.
 func (r tableRow) isTitle(width int) bool {
 	return width > 1 && (r.texts == 0 || r.texts == 1 && (r.own == 1 || r.own < r.cells))
 }

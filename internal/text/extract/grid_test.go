@@ -322,8 +322,8 @@ func gridOf(t require.TestingT, name string, data []byte) [][]string {
 	return rows
 }
 
-// The same table has the same cells, whatever the file: an empty cell is a cell, and a merged one has its text wherever
-// it is.
+// The same table has the same cells in each format. An empty cell is a cell, and a merged one has its text at all its
+// positions.
 func TestATableHasTheSameCellsInEachFormat(t *testing.T) {
 	for name, write := range formats {
 		t.Run(name, func(t *testing.T) {
@@ -471,7 +471,7 @@ const (
 {\*\nesttableprops\trowd\cellx1\cellx2\nestrow}{\nonesttables\par}\pard\intbl\cell\pard\intbl b\cell\row\pard}`
 )
 
-// A table within a table of Word, and what its rows say of columns before and after their cells.
+// A table within a table of Word, and rows with gaps before and after their cells.
 func TestCellsOfWord(t *testing.T) {
 	cell := func(properties, text string) string {
 		return "<w:tc><w:tcPr>" + properties + "</w:tcPr><w:p><w:t>" + text + "</w:t></w:p></w:tc>"
@@ -486,7 +486,7 @@ func TestCellsOfWord(t *testing.T) {
 	assert.Equal(t, [][]string{{"a", "b", "c"}, {"", "d", ""}, {"e", "e", "x y"}}, gridOf(t, "a.docx", data))
 }
 
-// Numbers of a workbook are written with all their digits. What a format makes of others stays: dates and shares.
+// Numbers of a workbook are written with all their digits. Dates and percentages stay as their format shows them.
 func TestLongNumbersOfWorkbooksAreWrittenInFull(t *testing.T) {
 	styles := `<numFmts><numFmt numFmtId="170" formatCode="0000\-0000\-0000\-0000"/></numFmts><cellXfs>` +
 		strings.Join([]string{`<xf numFmtId="0"/>`, `<xf numFmtId="11"/>`, `<xf numFmtId="3"/>`, `<xf numFmtId="170"/>`,

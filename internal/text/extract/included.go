@@ -13,8 +13,9 @@ func (in input) within(data []byte, is format) input {
 	return in
 }
 
-// include reads a file that is part of another under a heading. One that cannot be read is a line with its reason, one
-// that is too long is read as far as it goes, which makes cut true. It sets no title, language or pages of the whole.
+// include reads a file that is part of another under a heading. A file that cannot be read becomes a line with the
+// reason. A file that is too long is read up to the limit, which makes cut true. It sets no title, language or pages of
+// the whole.
 func (b *builder) include(heading string, in input, most limits) (cut bool, err error) {
 	inner := builder{most: most}
 	err = Fault{TooLarge, "it is nested too deeply"}

@@ -11,9 +11,9 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// readJSON reads JSON, and JSON values one after the other (JSON lines). Each value has a line with its path; the
-// members of the outermost value, or those of the objects in an outermost array, stand together. What is no JSON is
-// read as plain text.
+// readJSON reads JSON, and JSON values one after the other (JSON lines). Each value has a line with its path. The
+// members of the outermost value, or those of the objects in an outermost array, stand together. A text that is not
+// JSON is read as plain text.
 func readJSON(in input, b *builder) error {
 	text, err := in.text(b)
 	if err != nil {

@@ -26,12 +26,12 @@ func limit(more uint64, work time.Duration) error {
 		lower(syscall.RLIMIT_CPU, uint64(work/time.Second)))
 }
 
-// nicer is how much nicer a child that reads a document is than the process that began it, and that answers requests:
-// on a busy CPU it gets a third of what that one gets.
+// nicer is added to the niceness of a child that reads a document. The parent process answers requests: on a busy CPU
+// the child gets a third of the parent's time.
 const nicer = 5
 
-// yield gives this process less of a busy CPU than those who answer requests. In Linux each thread has a niceness of
-// its own, but all of a process group are given one by one call, and hand it on to those that they start.
+// yield gives this process less of a busy CPU than processes that answer requests. In Linux each thread has a niceness
+// of its own. One call sets it for all of a process group, and their children inherit it.
 func yield() error {
 	is, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
 	niceness := min(20-is+nicer, 19) // the system call returns 20 less it; 19 is the kernel's greatest

@@ -14,7 +14,7 @@ const (
 	maxMembers    = 20_000     // files in an archive
 	maxCells      = 16_384     // in a row: as many as a workbook may have
 	cutNote       = "\n[cut: the text is longer]"
-	atOnce        = 2 // files that this process reads at once for messages, and as many documents
+	atOnce        = 2 // files that this process reads concurrently for messages, and as many documents
 	atOnceGroup   = 1 // of one group
 	maxWait       = time.Minute
 	maxPath       = 200 // characters of the path of a value

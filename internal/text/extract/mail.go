@@ -24,8 +24,8 @@ const (
 
 var errParts = errors.New("the e-mail cannot be read: it has too many parts")
 
-// readMail reads an e-mail: its header, its text (of alternatives the plain one, if there is any in it), the
-// names of what is attached, and then each attachment that has text.
+// readMail reads an e-mail: its header, its text, the names of its attachments, and then each attachment that has text.
+// Of alternative texts it reads the plain one, unless that is empty.
 func readMail(in input, b *builder) error {
 	data := bytes.TrimLeft(in.data, " \t\r\n")
 	if bytes.HasPrefix(data, []byte("From ")) { // of a mailbox, from which it was taken

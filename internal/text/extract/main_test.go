@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMain builds the program that reads files as the service is built: a test with the race detector maps several
-// times the memory that its process uses.
+// TestMain builds the program that reads files without the race detector, as the service is built. With the race
+// detector a process maps several times the memory that it uses.
 func TestMain(m *testing.M) {
 	os.Exit(withReader(m))
 }

@@ -15,8 +15,8 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// readMarkdown reads Markdown with tables. Markup within paragraphs is left out; the first heading is the title if it
-// is of the first level and nothing else says what is.
+// readMarkdown reads Markdown with tables. Markup within paragraphs is left out. The first heading is the title if it
+// is of the first level and nothing else gives the title.
 func readMarkdown(in input, b *builder) error {
 	all, err := in.text(b)
 	if err != nil {
@@ -32,8 +32,8 @@ func readMarkdown(in input, b *builder) error {
 	return ast.Walk(parseMarkdown(source), m.visit)
 }
 
-// parseMarkdown is the tree of a source, made with work that grows like its size: beyond maxContained quotations and
-// lists within each other their marks are text, and after maxLines lines another paragraph begins.
+// parseMarkdown is the tree of a source, made in time linear in its size. Marks of quotations and lists nested deeper
+// than maxContained are text. After maxLines lines another paragraph begins.
 func parseMarkdown(source []byte) ast.Node {
 	blocks := parser.DefaultBlockParsers()
 	for i, p := range blocks {
@@ -66,8 +66,8 @@ func (s shallow) Open(parent ast.Node, r text.Reader, c parser.Context) (ast.Nod
 	return s.BlockParser.Open(parent, r, c)
 }
 
-// short is a parser of paragraphs of at most maxLines lines: for each link, and each definition of one, the parser
-// looks at all lines of its paragraph.
+// short is a parser of paragraphs of at most maxLines lines. For each link and each definition of a link, the parser
+// reads all lines of its paragraph.
 type short struct {
 	parser.BlockParser
 

@@ -161,8 +161,8 @@ func (r *pageReader) start(closed bool) {
 	r.opened(a)
 }
 
-// attributes takes the language of the page from its first element, and reports whether an element is hidden. What has
-// a place on the page, but cannot be seen, it notes.
+// attributes takes the language of the page from its first element, and reports whether an element is hidden. It notes
+// an element that takes space on the page but cannot be seen.
 func (r *pageReader) attributes(a atom.Atom) (hidden bool) {
 	for range maxAttributes {
 		key, value, more := r.z.TagAttr()

@@ -39,9 +39,9 @@ func isTabular(a atom.Atom) bool { return a == atom.Tr || a == atom.Td || a == a
 // longestLabel is how many bytes a cell may have that stands before a table, if that is one of data.
 const longestLabel = 200
 
-// isData reports whether a table within the present cell is part of it: its row has a header or another text before it,
-// which is short, or a row above it has several and the cell is less wide than that one. Most other tables within
-// tables only place what is in them on the page.
+// isData reports whether a table within the present cell is data. It is data if its row has a header, or a short text
+// before it. It is also data if a row above has several cells and the present cell is narrower than that row. Most
+// other nested tables only arrange their contents on the page.
 func (r *pageReader) isData() bool {
 	return r.name || r.spans.unseen || !r.long && (r.labels > 0 || r.spans.across < r.wide)
 }
@@ -95,8 +95,9 @@ func (r *pageReader) endCell() {
 	}
 }
 
-// endRow writes the present row, if any. The first row of a table is its header if all of its cells with text say so.
-// An empty one may stand for a name, but a name with nothing but empty cells after it is that of a row.
+// endRow writes the present row, if any. The first row of a table is its header if all of its cells with text are
+// names. An empty cell may stand for a name. A row with as many empty cells after its first name as it has names is not
+// a header.
 func (r *pageReader) endRow() {
 	r.endCell()
 	if !r.inRow {
@@ -123,7 +124,7 @@ func (r *pageReader) beginTable() {
 	r.table, r.taken, r.wide, r.head = newTable(r.b), nil, 0, false
 }
 
-// endTable ends the innermost table. What follows in a row around it is a row of its own.
+// endTable ends the innermost table. Cells after it in the surrounding row are a row of their own.
 func (r *pageReader) endTable() {
 	r.endRow()
 	r.tables = max(0, r.tables-1)

@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/text/extract/pdftext"
 )
 
-// errUncompiled is the error of a reader that is not ready; it says nothing about the file.
+// errUncompiled is the error of a reader that is not ready; it does not concern the file.
 var errUncompiled = pdftext.ErrUncompiled
 
 // readPDF reads the text of a PDF's pages.

@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/text/extract"
 )
 
-// pdfOf makes a PDF of pages, each with these contents, and says something of itself.
+// pdfOf makes a PDF of pages, each with these contents, and with info as its metadata.
 func pdfOf(info string, contents ...string) []byte {
 	kids := ""
 	objects := []string{"<< /Type /Catalog /Lang (de-CH) /Pages 2 0 R >>", "", info,
@@ -239,7 +239,7 @@ func TestTurnedPagesAreReadInTheirOrder(t *testing.T) {
 	}
 }
 
-// What was filled into a form is drawn by its field, not by the page.
+// The contents of a form's fields are drawn by the fields, not by the page.
 func TestFieldsOfFormsAreRead(t *testing.T) {
 	field := "BT /F 12 Tf 2 2 Td (filled in) Tj ET"
 	read, err := readDocument(t, pdf("",

@@ -44,8 +44,8 @@ func readPlain(in input, b *builder) error {
 // longParagraph is the size in bytes after which the next line begins a paragraph: a log has no empty lines.
 const longParagraph = 4000
 
-// isLaidOut reports whether the lines of a paragraph mean something by themselves, as in code and in columns: half have
-// a gap, or go in deeper than others. The first line of prose may do so.
+// isLaidOut reports whether the lines of a paragraph must be kept, as in code and in columns: half of them have a gap
+// or are indented deeper than others. The first line of prose may be indented.
 func isLaidOut(s string) bool {
 	least, lines := len(s), 0
 	for line := range strings.Lines(s) {
@@ -74,7 +74,7 @@ func hasGap(line string) bool {
 	return at > 0 && (!strings.ContainsRune(".!?:", rune(line[at-1])) || strings.HasPrefix(line[at:], "   "))
 }
 
-// linesOf are the lines of a text, whatever ends them, without their ends.
+// linesOf are the lines of a text, with any kind of line end, without their ends.
 func linesOf(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for len(text) > 0 {

@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// Each of these is its own text: white space within lines means something. Empty lines end paragraphs, and are no part
+// Each of these is its own text: white space within lines has a meaning. Empty lines end paragraphs, and are not part
 // of the text.
 func TestPlainTextKeepsItsWhiteSpace(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -13,7 +13,7 @@ const (
 	sameEdge     = 60     // twips, about a millimetre: edges that are closer than that are one
 )
 
-// define takes what the definition of a row says of its cells.
+// define reads a word of a row's definition about its cells.
 func (r *richReader) define(word string, number int) {
 	switch word {
 	case "trowd":
@@ -38,8 +38,8 @@ func (r *richReader) endTable() {
 	r.table = nil
 }
 
-// addRows adds rows to the present table. A cell that is as wide as several of the row with most cells has their
-// columns: most writers draw merged cells so, and do not call them that.
+// addRows adds rows to the present table. A cell that is as wide as several cells of the row with most cells has their
+// columns: most writers draw merged cells so, without marking them as merged.
 func (r *richReader) addRows() {
 	if len(r.rows) == 0 {
 		return

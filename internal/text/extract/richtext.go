@@ -89,8 +89,8 @@ type richReader struct {
 	item     bool
 	row      richRow // the present one
 	cell     strings.Builder
-	merges   []cell // what the definition of the row says of each of its cells
-	merge    cell   // what it says of the next one
+	merges   []cell // the definition of each cell of the row
+	merge    cell   // the definition of the next one
 	inTable  bool
 	rows     []richRow
 	table    *table

@@ -12,7 +12,7 @@ import (
 	"github.com/xuri/excelize/v2"
 )
 
-// sheetMarks are what the library that reads workbooks does not give with the rows of a sheet: merged cells, and long
+// sheetMarks are data of a sheet that the library for workbooks does not return with the rows: merged cells, and long
 // numbers as they are stored. Rows and columns count from 1.
 type sheetMarks struct {
 	most limits
@@ -61,7 +61,7 @@ func readMarks(m *members, member string, most limits) (*sheetMarks, error) {
 	return s, nil
 }
 
-// note takes what an element of a sheet says.
+// note reads an element of a sheet.
 func (s *sheetMarks) note(p *parts, e xml.StartElement) error {
 	switch e.Name.Local {
 	case "row":

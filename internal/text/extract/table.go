@@ -42,8 +42,8 @@ func tooWide() error {
 	return Fault{TooLarge, fmt.Sprintf("a row of the table has more than %d cells", maxCells)}
 }
 
-// names reports whether cells may be the names of columns: none is a number, except years, months and days after a
-// first cell that is not a number. dated: there is one of these.
+// names reports whether cells may be the names of columns. None may be a number, except years, months and days after a
+// first cell that is not a number. dated: there is such a year, month or day.
 func names(cells []cell) (is, dated bool) {
 	for i, c := range cells {
 		text := strings.TrimSpace(c.text)
@@ -67,8 +67,9 @@ func isPeriod(number string) bool {
 	return false
 }
 
-// delimiter is what separates the cells of a table: what the line "sep=;" at its beginning says, which is not part of
-// the table, or what stands equally often in most of the first lines.
+// delimiter returns the character that separates the cells of a table, and the table. The first line may name it, as in
+// "sep=;", and is then not part of the table. Otherwise it is the character that stands equally often in most of the
+// first lines.
 func delimiter(text string) (rune, string) {
 	if rest, says := strings.CutPrefix(text, "sep="); says && rest != "" && slices.Contains(delimiters, rune(rest[0])) {
 		_, table, _ := strings.Cut(rest, "\n")

@@ -102,7 +102,7 @@ func isBreak(r rune) bool {
 // isBlank reports white space, and what no reader sees.
 func isBlank(r rune) bool { return unicode.IsSpace(r) || isUnseen(r) }
 
-// isUnseen reports control characters, soft hyphens, and marks without width that only say where a line may break.
+// isUnseen reports control characters, soft hyphens, and marks without width that only allow a line break.
 func isUnseen(r rune) bool {
 	return unicode.IsControl(r) || r == '\u00AD' || r == '\u200B' || r == '\u2060' || r == '\uFEFF'
 }

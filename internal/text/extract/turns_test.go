@@ -75,7 +75,7 @@ func TestWaitForATurnTimesOut(t *testing.T) {
 	})
 }
 
-// Whatever the order of arrivals, departures and cancellations: no more readers than allowed, and none in the end.
+// For any order of arrivals, departures and cancellations: no more readers than allowed, and none in the end.
 func TestConcurrentReadsStayWithinTheLimit(t *testing.T) {
 	turns := newTurns(3, 2)
 	var mu sync.Mutex

@@ -15,7 +15,7 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// What the child writes to its output: a line of JSON with all but body and blocks, the body, then the blocks.
+// The child's output is a line of JSON with all except body and blocks, then the body, then the blocks.
 
 type result struct {
 	Title, Language string             `json:",omitempty"`

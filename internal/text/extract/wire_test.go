@@ -63,7 +63,7 @@ func TestOtherWarningsAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever a child says, the text is well-formed as far as its positions go, or refused.
+// FuzzDecode: for any output of a child, the text's positions are well-formed, or it is refused.
 func FuzzDecode(f *testing.F) {
 	var b bytes.Buffer
 	blocks := []document.Block{

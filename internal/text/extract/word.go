@@ -12,8 +12,7 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// readWord reads a Word document: its text, then its footnotes and endnotes. What was deleted while changes were
-// tracked is not read.
+// readWord reads a Word document: its text, then its footnotes and endnotes. Tracked deletions are not read.
 func readWord(m *members, _ input, b *builder) error {
 	styles, err := wordStyles(m, b)
 	if err != nil {
@@ -72,7 +71,7 @@ func (m *members) wordPart(kind string) string {
 	return m.part(m.related, kind, path.Join(path.Dir(m.main), kind+".xml"))
 }
 
-// wordStyle is what a style says of its paragraphs.
+// wordStyle has the properties of a style that paragraphs take from it.
 type wordStyle struct {
 	heading int // 1 to 9; 0: none
 	based   string
@@ -188,7 +187,7 @@ func (r *wordReader) field(p *parts, e xml.StartElement) error {
 	return nil
 }
 
-// property notes what is said of the present paragraph.
+// property reads a property of the present paragraph.
 func (r *wordReader) property(e xml.StartElement) {
 	if r.cell != nil || !r.b.opened {
 		return
@@ -231,7 +230,7 @@ func (r *wordReader) level(style string) int {
 	return 0
 }
 
-// tabular notes what begins a table, and what is said of its rows.
+// tabular reads the beginning of a table, and the properties of its rows.
 func (r *wordReader) tabular(e xml.StartElement) {
 	switch e.Name.Local {
 	case "tbl":

@@ -14,8 +14,8 @@ type BM25 struct {
 	Length float64   // mean, of all chunks
 }
 
-// Rarity is the inverse document frequency of a word that so many of the chunks have. Both may be approximate: a word
-// is in no more chunks than there are, and in at least one, or it would not be found.
+// Rarity is the inverse document frequency of a word that so many of the chunks have. Both numbers may be approximate.
+// A word is counted in at most all chunks, and in at least one, because it was found.
 func Rarity(frequency, chunks int) float64 {
 	f := float64(max(1, min(frequency, chunks)))
 	return math.Log1p((float64(max(chunks, 1)) - f + 0.5) / (f + 0.5))

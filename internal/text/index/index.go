@@ -1,10 +1,10 @@
 // Package index is the port to the index that searches chunks of documents by words and by vectors.
 //
-// What is indexed is derived: it can be lost and put again. An index decides nothing: what it returns are candidates,
-// which the caller checks against the documents as they are, and ranks.
+// The contents of an index are derived: they can be lost and put again. An index decides nothing. It returns
+// candidates, which the caller checks against the present documents, and ranks.
 //
-// Chunks live in collections. A collection is what is searched together with one set of settings (a knowledge base in
-// one of its builds); all of its vectors have the same dimensions. The caller names it.
+// Chunks live in collections. A collection is a knowledge base in one of its builds: it is searched as a whole, with
+// one set of settings. All of its vectors have the same dimensions. The caller names it.
 //
 // It must not know organizations, permissions, texts, languages or embedding models. It imports the standard library.
 package index
@@ -17,7 +17,7 @@ import (
 // ErrInvalid is wrapped by errors about what cannot be put or asked; nothing was changed.
 var ErrInvalid = errors.New("index: invalid")
 
-// What an index takes. Callers cut or refuse before.
+// Limits of an index. Callers cut or refuse longer input before.
 const (
 	MaxName       = 1024 // bytes of the name of a collection or a document
 	MaxChunks     = 1000 // of one Put
@@ -53,8 +53,8 @@ type Chunk struct {
 	Vector []float32 // of unit length
 }
 
-// Term is a word as analysis leaves it, with its weight: how often it occurs, where an occurrence may count more than
-// once (in a title).
+// Term is a word after analysis, with its weight. The weight is how often it occurs, where an occurrence in a title may
+// count more than once.
 type Term struct {
 	Text   string // not empty; of any bytes
 	Weight int    // at least 1
@@ -91,19 +91,19 @@ type Statistics struct {
 	Frequencies []int   // for each word of the query, the number of chunks that have it
 }
 
-// Result is the answer to a query: the best by words (all that have one, where they are no more than the limit) and the
-// best by vectors, each chunk once, in no order. Which are the best may be approximate.
+// Result is the answer to a query: the best by words and the best by vectors, each chunk once, in no order. It has all
+// chunks with one of the words, if there are at most as many as the limit. The choice of the best may be approximate.
 type Result struct {
 	Candidates []Candidate
 	Statistics Statistics
-	// More says that a query with a higher limit may find others. It is false where there are none, and where an index
-	// finds no more than it did, however high the limit.
+	// More reports that a query with a higher limit may find others. It is false if there are none, or if the index
+	// would not find more with any limit.
 	More bool
 }
 
 // Index searches chunks. Implementations are safe for concurrent use. The error is one that wraps [ErrInvalid], that of
-// the context, or one of the store. When a change returned an error of the store, it may have been made, wholly or for
-// some of the chunks: the caller makes it again.
+// the context, or one of the store. A change that returned an error of the store may have been made, wholly or for some
+// of the chunks: the caller makes it again.
 type Index interface {
 	// Put adds chunks of a version to what it has. Putting a chunk again replaces it. When Put returns, all queries
 	// find the chunks, also those of other processes, also after a crash. All vectors of a collection have the same

@@ -1,5 +1,5 @@
-// Package ranking orders what indexes found: by words (BM25), by meaning (cosine), or by both, fused by rank. It is
-// pure, and the same whatever index answered: equal candidates have equal scores and one order.
+// Package ranking orders the candidates of indexes: by words (BM25), by meaning (cosine), or by both, fused by rank. It
+// is pure, and does not depend on the index: equal candidates have equal scores and one order.
 //
 // It must not know who asks, what may be seen, or where chunks come from. It imports index, whose candidates it ranks,
 // and words, to find a query's words in a text.
@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/text/index"
 )
 
-// Mode says by what is ranked.
+// Mode is the kind of ranking.
 type Mode string
 
 // The modes.
@@ -33,11 +33,11 @@ type List struct {
 	Trust Trust // zero: the list was asked without a vector
 }
 
-// Trust says how far ranks by an embedding model's vectors count beside ranks by words.
+// Trust is the weight of ranks by an embedding model's vectors beside ranks by words.
 type Trust struct {
 	Weight float64 // where a rank by words weighs 1
-	// Unknown is what is added to the weight where no chunk has a word of the query; where some of its words are in
-	// none, as great a part of it.
+	// Unknown is added to the weight where no chunk has a word of the query. Where some of its words are in no chunk,
+	// that share of Unknown is added.
 	Unknown float64
 	Depth   int // so many first ranks have the weight, those below next to nothing; 0: all have it
 }
@@ -64,11 +64,11 @@ type Hit struct {
 	Whole    bool // the chunk has every word of the query that any chunk has, and these are half of it or more
 }
 
-// Rank orders candidates by their scores, best first; a candidate with nothing of what is asked is no hit.
+// Rank orders candidates by their scores, best first. A candidate that matches nothing of the query is not a hit.
 //
-// By words a score is s/(s+8) of the BM25 score s; by meaning it is the cosine, which is no score below 0. In hybrid
-// mode, and by meaning where there are several embedding models, whose cosines say nothing about each other, it is the
-// reciprocal rank fusion, divided by what the first of every list would have.
+// By words a score is s/(s+8) of the BM25 score s. By meaning it is the cosine; a cosine below 0 is not a score. In
+// hybrid mode, the score is the reciprocal rank fusion, divided by that of a candidate that is the first of every list.
+// The same holds by meaning where there are several embedding models: their cosines cannot be compared.
 func Rank(mode Mode, lists []List) []Hit {
 	found, withVectors := score(lists), 0
 	for _, l := range lists {
@@ -112,8 +112,8 @@ type candidate struct {
 	list int
 }
 
-// foreign is what the score by words of a document in another language than the query's counts: names and numbers are
-// the same in all languages, and whoever asks in one mostly wants to read it.
+// foreign is the factor for the score by words of a document in another language than the query's. Names and numbers
+// are the same in all languages, and most people want to read documents in the language of their query.
 const foreign = 0.8
 
 // half is the BM25 score that counts as a keyword score of 1/2.
@@ -175,13 +175,13 @@ func together(lists []List) (all index.Statistics) {
 	return all
 }
 
-// smoothing is added to ranks before they are inverted. The less, the more a first place counts. The customary 60 is
-// made for lists of a thousand documents; of some hundred candidates it would find the tenth nearly as good as the
-// first, so that a place in two lists, however low, would beat the best of one.
+// smoothing is added to ranks before they are inverted. The smaller it is, the more a first rank counts. The customary
+// 60 is made for lists of a thousand documents. For some hundred candidates, the tenth would count nearly as much as
+// the first. Then a rank in two lists, however low, would beat the best of one.
 const smoothing = 10
 
-// fuse gives each candidate the sum of its inverted ranks: among all by words, if these count, and by meaning among
-// those of its list.
+// fuse gives each candidate the sum of its inverted ranks. The rank by words, if words count, is among all candidates.
+// The rank by meaning is among those of its list.
 func fuse(found []candidate, lists []List, hybrid bool) {
 	most, heaviest, unknown := 0.0, 0.0, unknownWords(lists)
 	if hybrid && slices.ContainsFunc(lists, func(l List) bool { return len(l.Statistics.Frequencies) > 0 }) {
@@ -202,7 +202,7 @@ func fuse(found []candidate, lists []List, hybrid bool) {
 	}
 	for i := range found {
 		if found[i].Score > 0 {
-			found[i].Score = min(1, found[i].Score/(most+heaviest)) // 1 but for the last bit
+			found[i].Score = min(1, found[i].Score/(most+heaviest)) // 1 except for the last bit
 		}
 	}
 }

@@ -91,7 +91,7 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// What a lexical model adds are words like those that no chunk has.
+// A lexical model adds words that are like words of the query that no chunk has.
 func TestAModelCountsTheMoreTheFewerWordsAreKnown(t *testing.T) {
 	trust := Trust{Weight: 0.1, Unknown: 0.8, Depth: 20}
 	for weight, frequencies := range map[float64][]int{0.1: {10, 100}, 0.5: {10, 0}, 0.9: {0, 0}} {

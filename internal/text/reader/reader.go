@@ -1,10 +1,12 @@
-// Package reader reads the text of the files of messages for who executes runs: in its own process ([Here]), or, on
-// AWS, by a function of its own ([Client] asks it, [Reader] answers). What reads a hostile file may take hundreds of
-// megabytes and a CPU. There it has them for the seconds that it takes, while the worker, which waits for a model most
-// of its time, needs a quarter of them; and whoever would take the reader over by a file finds a program with no right
-// in AWS but to write logs: what it may read is one file after another, by presigned addresses.
+// Package reader reads the text of the files of messages for the process that executes runs. It reads them in that
+// process ([Here]) or, on AWS, in a function of its own ([Client] asks it, [Reader] answers).
 //
-// Both ways have the same results and errors; a suite holds them to that. Reading has no effects: it may be repeated.
+// A reader of a hostile file may take hundreds of megabytes and a CPU. The function has them for the seconds that it
+// takes. The worker, which waits for a model most of its time, needs a quarter of them. An attacker who takes over the
+// reader by a file gets a program whose only right in AWS is to write logs. It reads one file after another, by
+// presigned addresses.
+//
+// Both ways have the same results and errors; a suite checks that. Reading has no effects: it may be repeated.
 //
 // The package must not know runs, models or Lambda. It imports extract, problem, the port blob, and record for its
 // files.
@@ -27,8 +29,8 @@ import (
 )
 
 // Text reads the text of a file of an organization, at most [extract.MaxText] bytes and a note. The error is an
-// [extract.Fault] if it has none, [blob.ErrMissing] if the file or its bytes are not there, or temporary: a retry may
-// succeed.
+// [extract.Fault] if the file has no text, and [blob.ErrMissing] if the file or its bytes are missing. Any other error
+// is temporary: a retry may succeed.
 type Text func(ctx context.Context, organization string, f record.FileRef) (string, error)
 
 // Here reads files in child processes of this one. An organization's files wait for each other.
@@ -44,7 +46,7 @@ func Here(s *record.Store) Text {
 	}
 }
 
-// missing says of a file that does not exist what is said of bytes that do not.
+// missing returns the error of missing bytes for a file that does not exist.
 func missing(err error) error {
 	if problem.Is(err, "not_found") {
 		return blob.ErrMissing
@@ -167,8 +169,8 @@ func (r *Reader) open(ctx context.Context, address string) (io.ReadCloser, error
 	}
 }
 
-// fetch tries to fetch a file, and says whether it may be there another time. Its errors do not have the address, which
-// is a right to read the file.
+// fetch tries to fetch a file. again reports whether another attempt may succeed. Its errors do not have the address,
+// which is a right to read the file.
 func (r *Reader) fetch(ctx context.Context, address string) (body io.ReadCloser, again bool, err error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {

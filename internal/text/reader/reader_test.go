@@ -31,7 +31,7 @@ type bucket struct {
 	*memblob.Store
 
 	url  string
-	lost bool         // its bytes are not there, whatever is asked for
+	lost bool         // its bytes are missing for every request
 	busy atomic.Int64 // requests that it refuses for the moment
 }
 
@@ -118,7 +118,7 @@ func (s *stage) file(t *testing.T, id, name, kind string, data []byte) record.Fi
 	return f.Ref()
 }
 
-// Whoever reads a file, text and errors are the same.
+// Text and errors are the same for every reader.
 func TestBothWaysReadTheSame(t *testing.T) {
 	s := newStage(t)
 	word, err := os.ReadFile("../extract/testdata/terms.docx")
@@ -174,7 +174,7 @@ func TestAFileIsFetchedAgain(t *testing.T) {
 	assert.EqualValues(t, 96, s.bucket.busy.Load())
 }
 
-// What could not be decided may be tried again: it says nothing of the file, and does not tell its address.
+// An attempt that could not decide about the file may be repeated. Its error does not have the file's address.
 func TestWhatFailsElsewhereIsTemporary(t *testing.T) {
 	s := newStage(t)
 	f := s.file(t, "1", "a.txt", "text/plain", []byte("text"))

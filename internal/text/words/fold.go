@@ -10,8 +10,8 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// compatible writes a word in the one form that Unicode holds to be the same to a reader: full and half width,
-// ligatures, composed accents. Apostrophes become those that stemmers know. The result has at most longestTerm
+// compatible writes a word in the one form that Unicode treats as the same for a reader: full and half width,
+// ligatures, composed accents. It replaces apostrophes by those that stemmers know. The result has at most longestTerm
 // characters.
 func compatible(word string) string {
 	if isPlain(word) {
@@ -36,15 +36,15 @@ var letters = map[rune]string{
 	'ς': "σ",
 }
 
-// fold takes diacritics away where people leave them out when they search, and what is no part of a word. Marks that
-// make another letter stay: those of Indic scripts and Kana, and of Cyrillic but for ё.
+// fold removes diacritics that people leave out when they search, and characters that are not part of a word. Marks
+// that make another letter stay: those of Indic scripts and Kana, and of Cyrillic except for ё.
 func fold(word string) string {
 	if isPlain(word) && !strings.ContainsAny(word, "'.,") {
 		return word
 	}
 	word = norm.NFD.String(word)
 	var b strings.Builder
-	var last, letter rune // the last one that was kept, and the last one that is no mark
+	var last, letter rune // the last kept one, and the last one that is not a mark
 	for _, r := range word {
 		mark := unicode.IsMark(r)
 		if !mark {
@@ -63,7 +63,7 @@ func fold(word string) string {
 	return document.Cut(norm.NFC.String(b.String()), longestTerm)
 }
 
-// dropped says whether a mark on a letter is left out.
+// dropped reports whether a mark on a letter is left out.
 func dropped(letter, mark rune) bool {
 	switch {
 	case mark >= 0x0300 && mark <= 0x036F:
@@ -74,7 +74,7 @@ func dropped(letter, mark rune) bool {
 	return false
 }
 
-// isPlain says whether a word has ASCII characters only.
+// isPlain reports whether a word has ASCII characters only.
 func isPlain(word string) bool {
 	return !strings.ContainsFunc(word, func(r rune) bool { return r >= utf8.RuneSelf })
 }

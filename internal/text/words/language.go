@@ -20,9 +20,9 @@ const (
 
 const vietnamese = "vi"
 
-// Language detects the language of a document: its code as ISO 639-1 has it, or empty, if nothing tells. It is not
-// sure where the text is short, and where letters tell another language than function words: such a document is
-// mostly in the language of those around it.
+// Language detects the language of a document: its ISO 639-1 code, or empty if it cannot be detected. It is not sure
+// where the text is short, and where letters and function words suggest different languages. Such a document is mostly
+// in the language of those around it.
 func Language(text string) (language string, sure bool) {
 	text = sample(text)
 	if isMostlyVietnamese(text) {
@@ -48,20 +48,20 @@ func Language(text string) (language string, sure bool) {
 	return s.first(), false
 }
 
-// What tells a language, where its script has several.
+// Limits for detecting a language in a script that several languages share.
 const (
 	fewestWords         = 5
 	fewestFunctionWords = 3
-	fewestLettered      = 4  // words of a query whose letters tell
+	fewestLettered      = 4  // words of a query from which its letters count
 	leastShare          = 10 // one of so many words is a function word in every text
 )
 
-// shared are the scripts that several languages have; the others tell theirs.
+// shared are the scripts that several languages have; each of the others belongs to one language.
 var shared = map[*unicode.RangeTable]bool{
 	nil: true, unicode.Latin: true, unicode.Cyrillic: true, unicode.Arabic: true, unicode.Devanagari: true,
 }
 
-// spoken says how many function words of each language a text has.
+// spoken counts the function words of each language in a text.
 type spoken struct {
 	words        int
 	counts       map[string]int
@@ -99,9 +99,9 @@ func functionWords(text string) spoken {
 	return s
 }
 
-// QueryLanguage is the language of a few words, one of some languages, or empty, if nothing tells. Function words tell,
-// each the more, the fewer of the languages have it, and so do letters and their order, and each word that tells
-// Vietnamese.
+// QueryLanguage returns the language of a few words: one of some languages, or empty if it cannot be detected. Function
+// words count, each the more, the fewer of the languages have it. Letters and their order count, too, and so does each
+// word that is surely Vietnamese.
 func QueryLanguage(query string, languages []string) string {
 	scores, seen, letters := map[string]float64{}, map[string]bool{}, []rune(query)
 	for _, w := range Analyze(query, "") {
@@ -138,7 +138,7 @@ func QueryLanguage(query string, languages []string) string {
 	return language
 }
 
-// evidence is more than one function word, and so many times what tells of another language.
+// evidence is more than one function word, and the least ratio to the evidence for another language.
 const evidence = 1.5
 
 // byLetters is the one of some languages that the letters of a text and their order are most like; empty: none. It is
@@ -169,7 +169,7 @@ func isVietnamese(r rune) bool {
 	return r >= 0x1EA0 && r <= 0x1EF9 || strings.ContainsRune("ơưƠƯ", r)
 }
 
-// tellsVietnamese says whether a word has such letters, or is a function word that other languages write otherwise.
+// tellsVietnamese reports whether a word has such letters, or is a function word that other languages write otherwise.
 // Names, which begin with a capital, are the same in questions in other languages.
 func tellsVietnamese(word string) bool {
 	word = norm.NFC.String(word)
@@ -180,7 +180,8 @@ func tellsVietnamese(word string) bool {
 
 var vietnameseWords = strings.Fields("các có của đã đâu đến gì là lại làm này nào năm nên sao tên thì và vì")
 
-// isMostlyVietnamese says whether every thirtieth letter is one that only Vietnamese has; in its texts one of five is.
+// isMostlyVietnamese reports whether every thirtieth letter is one that only Vietnamese has; in its texts one of five
+// is.
 func isMostlyVietnamese(text string) bool {
 	letters, own := 0, 0
 	for _, r := range text {

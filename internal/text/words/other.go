@@ -11,8 +11,8 @@ import (
 	"agentplatform/internal/text/index"
 )
 
-// What people write in several ways is indexed in several: parts of names in code, letters and digits with a hyphen
-// between them and without, versions with a v and without, umlauts as two letters.
+// Words that people write in several ways are indexed in several ways. These are parts of names in code, letters and
+// digits with and without a hyphen between them, versions with and without a v, and umlauts as two letters.
 
 const (
 	// mostLinked bounds the words that are joined to one.
@@ -58,15 +58,15 @@ func (g grammar) others(word string, length int) (list []Word) {
 
 var asTwoLetters = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue", "ø", "oe")
 
-// isVersion says whether a word is numbers with points between them.
+// isVersion reports whether a word is numbers with points between them.
 func isVersion(word string) bool {
 	return strings.Contains(word, ".") && !strings.ContainsFunc(word, func(r rune) bool {
 		return r != '.' && !unicode.IsDigit(r)
 	})
 }
 
-// beginsPart says whether a part of a word begins at a letter: a capital after a small letter, or between another
-// capital or a digit and a small letter.
+// beginsPart reports whether a part of a word begins at a letter. This is a capital after a small letter, or one
+// between another capital or a digit and a small letter.
 func beginsPart(letters []rune, i int) bool {
 	if !unicode.IsUpper(letters[i]) {
 		return false
@@ -81,8 +81,8 @@ type link struct {
 	start, end int
 }
 
-// join adds what a word is with those before it, from which a hyphen or the like divides it, where letters and digits
-// meet: ERR-4711 is ERR4711, too.
+// join adds the compound of a word with those before it that a hyphen or the like divides from it. It joins where
+// letters and digits meet: ERR-4711 is ERR4711, too.
 func (a *analysis) join(written string, start, end int) {
 	n := len(a.links)
 	if n > 0 && (a.divided != start || a.links[n-1].end != start-1 || !meet(a.links[n-1].written, written)) {
@@ -102,7 +102,7 @@ func (a *analysis) join(written string, start, end int) {
 	a.links = append(a.links, link{written, start, end})
 }
 
-// meet says whether a word ends with a letter and the next one begins with a digit, or the other way round.
+// meet reports whether a word ends with a letter and the next one begins with a digit, or the other way round.
 func meet(word, next string) bool {
 	last, _ := utf8.DecodeLastRuneInString(word)
 	first, _ := utf8.DecodeRuneInString(next)

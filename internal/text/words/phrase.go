@@ -12,8 +12,8 @@ const mostPhrases = 8
 // closing are quotation marks that may end what each of them begins.
 var closing = map[rune]string{'"': `"`, '“': `”"`, '„': `“”"`, '«': `»`, '»': `«`, '「': `」`, '『': `』`}
 
-// Phrases returns what stands in quotation marks in a query: of each the words, in order. A mark begins a phrase where
-// no letter or number is in front of it (so inches do not), and one without an end begins nothing.
+// Phrases returns the words of each phrase in quotation marks in a query, in order. A mark begins a phrase where no
+// letter or number is in front of it (so inches do not). A mark without an end begins nothing.
 func Phrases(query string) (phrases [][]string) {
 	before := ' '
 	for at := 0; at < len(query) && len(phrases) < mostPhrases; {
@@ -34,8 +34,8 @@ func Phrases(query string) (phrases [][]string) {
 	return phrases
 }
 
-// HasPhrase says whether the words of a phrase stand in a text, one after the other. Case, punctuation, and the marks
-// on letters that people leave out do not matter.
+// HasPhrase reports whether the words of a phrase stand in a text, one after the other. It ignores case, punctuation,
+// and the marks on letters that people leave out.
 func HasPhrase(text string, phrase []string) bool {
 	words := sequence(text)
 	for at := 0; at+len(phrase) <= len(words); at++ {

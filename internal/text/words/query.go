@@ -11,10 +11,10 @@ const (
 	mostVariants   = 24
 )
 
-// QueryTerms returns the words of a query over documents of these languages, the most frequent first: of each word its
-// variants, which are as it is written and its stems in each of the languages. What has one of them has the word. Stop
-// words of the query's own language, or where that is unknown of the most frequent one, are left out, unless the query
-// has no other words.
+// QueryTerms returns the words of a query over documents of these languages, the most frequent first. Each word is its
+// variants: the word as written, and its stems in each of the languages. A text with one of the variants has the word.
+// Stop words are left out, unless the query has no other words. They are those of the query's own language, or of the
+// most frequent one where that is unknown.
 func QueryTerms(query string, languages []string) [][]string {
 	q := asked{main: QueryLanguage(query, languages), at: map[[2]int]int{}}
 	counting := q.main
@@ -100,7 +100,7 @@ func (q *asked) others(query string) {
 	}
 }
 
-// add adds the variants that a language has of the word. tones says that its marks make it another word.
+// add adds the variants that a language has of the word. tones reports that its marks make it another word.
 func (a *askedWord) add(w Word, tones bool) {
 	if a.exact {
 		return

@@ -5,8 +5,8 @@ import (
 	"agentplatform/internal/text/index"
 )
 
-// How often an occurrence counts. A title says what a document is about, a heading what a part of it is about; the
-// header of a table only what its columns are.
+// Weights of an occurrence. A title describes a document, and a heading a part of it; the header of a table describes
+// only its columns.
 const (
 	titleWeight   = 3
 	headingWeight = 2
@@ -17,9 +17,10 @@ const (
 // longestNote bounds what is read of a title, of headings and of a context, in characters.
 const longestNote = 2000
 
-// ChunkTerms returns what a chunk of a document is indexed by, in the order of first occurrence, and its length: its
-// words, each as often as its weight says. A word is indexed by its stem and, where that is another term, as written;
-// it counts once in the length. Its parts and other writings are indexed, too, and count nothing.
+// ChunkTerms returns the terms by which a chunk of a document is indexed, in the order of first occurrence, and the
+// chunk's length in words. Each occurrence of a word counts with its weight. A word is indexed by its stem and, where
+// that is another term, as written; it counts once in the length. Its parts and other writings are indexed, too, and
+// count nothing in the length.
 func ChunkTerms(title, language string, c document.Chunk) ([]index.Term, int) {
 	t := tally{places: map[string]int{}}
 	t.add(Analyze(document.Cut(title, longestNote), language), titleWeight)

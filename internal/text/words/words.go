@@ -1,9 +1,10 @@
-// Package words turns text into the terms by which it is found. Documents and queries pass through the same analysis:
-// words by the rules of Unicode (UAX #29), lower case, without diacritics, as they are written and reduced to their
-// stems in the languages that have a stemmer. Scripts written without spaces are indexed by pairs of characters.
+// Package words turns text into the terms by which it is found. Documents and queries pass through the same analysis.
+// Words are divided by the rules of Unicode (UAX #29), in lower case, without diacritics. They are indexed as written
+// and reduced to their stems, in the languages that have a stemmer. Scripts written without spaces are indexed by pairs
+// of characters.
 //
-// Positions are characters (Unicode code points) of the text, from 0; an end is exclusive. All functions are pure,
-// take any input, and work in time linear in its length.
+// Positions are characters (Unicode code points) of the text, from 0; an end is exclusive. All functions are pure, take
+// any input, and work in time linear in its length.
 //
 // It must not know where texts come from, how they are indexed or ranked. It imports document and index, for the shapes
 // that it reads and makes.
@@ -25,28 +26,29 @@ type Word struct {
 	Start, End int
 	// Stop: it occurs in every text of its language. Its term is one of its own, apart from those of other words.
 	Stop bool
-	// Part: it adds nothing to the length of the text. It is a single character of several written without spaces,
-	// whose pairs are words, too; a part of a word; or another writing of one, or of several.
+	// Part: it adds nothing to the length of the text. It is a part of a word, or another writing of one or of several.
+	// It may also be a single character of several written without spaces, whose pairs are words, too.
 	Part bool
 }
 
-// Version names what a text is indexed by. Whoever changes that changes it, so that indexes are filled anew.
+// Version names the terms by which a text is indexed. A change of the terms must change it, so that indexes are filled
+// again.
 const Version = "3"
 
-// What is longer than these bounds, in characters, is no word that anybody searches: its beginning counts.
+// Bounds of words, in characters. Nobody searches for longer words: only their beginning counts.
 const (
 	longestWord = 256 // as written, with its combining marks
 	longestTerm = 64
 )
 
-// stopMark begins the terms of stop words. No other term has it: it is no letter.
+// stopMark begins the terms of stop words. No other term begins with it: it is not a letter.
 const stopMark = "="
 
-// looseMark begins what is left of words without the marks that tell them apart from others.
+// looseMark begins the rest of a word without the marks that distinguish it from others.
 const looseMark = "~"
 
-// Analyze returns the words of a text in the order of their starts. The language is a code like "en" or "pt-BR"; of
-// one that is unknown or empty, words are neither reduced to stems nor told apart as stop words.
+// Analyze returns the words of a text in the order of their starts. The language is a code like "en" or "pt-BR". Where
+// it is unknown or empty, words are not reduced to stems, and none is marked as a stop word.
 func Analyze(text, language string) []Word {
 	a := analysis{grammar: grammarOf(language), terms: map[string]term{}}
 	at := 0
@@ -180,14 +182,14 @@ var withoutSpaces = []*unicode.RangeTable{
 	unicode.Myanmar, unicode.Tibetan,
 }
 
-// Unspaced says whether a character is of a script whose words are not divided by spaces.
+// Unspaced reports whether a character is of a script whose words are not divided by spaces.
 func Unspaced(r rune) bool {
 	const firstOfThem = 0x0E00 // Thai
 	return r >= firstOfThem && !unicode.IsMark(r) && (unicode.In(r, withoutSpaces...) && unicode.IsLetter(r) ||
 		r == 'ー' || r >= 0xFF66 && r <= 0xFF9F) // the long vowel of two scripts; narrow Katakana
 }
 
-// MostlyUnspaced says whether most letters of a text are of such scripts.
+// MostlyUnspaced reports whether most letters of a text are of such scripts.
 func MostlyUnspaced(text string) bool {
 	letters, unspaced := 0, 0
 	for _, r := range text {
@@ -210,9 +212,10 @@ func isWordCharacter(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsNumber(r) || isMark(r)
 }
 
-// joiners says which characters of a token join what stands at both sides of them to one word, though they are neither
-// letters nor numbers. Points join the letters of an abbreviation like "U.S.A.", not the words of "example.com" nor of
-// a sentence whose space was lost; apostrophes join where the language writes one inside a word.
+// joiners returns a function that reports which characters of a token join both sides of them to one word, though they
+// are neither letters nor numbers. Points join the letters of an abbreviation like "U.S.A.". They do not join the words
+// of "example.com", nor those of a sentence whose space was lost. Apostrophes join where the language writes one inside
+// a word.
 func joiners(token string, apostrophes bool) func(at int, r rune) bool {
 	abbreviation := utf8.RuneCountInString(token) <= longestTerm && isAbbreviation(token)
 	return func(at int, r rune) bool {
@@ -228,14 +231,14 @@ func joiners(token string, apostrophes bool) func(at int, r rune) bool {
 	}
 }
 
-// betweenNumbers says whether the characters next to the one at a byte are both numbers.
+// betweenNumbers reports whether the characters next to the one at a byte are both numbers.
 func betweenNumbers(token string, at int, r rune) bool {
 	before, _ := utf8.DecodeLastRuneInString(token[:at])
 	after, _ := utf8.DecodeRuneInString(token[at+utf8.RuneLen(r):])
 	return unicode.IsNumber(before) && unicode.IsNumber(after)
 }
 
-// isAbbreviation says whether every second character is a point, and the others are letters.
+// isAbbreviation reports whether every second character is a point, and the others are letters.
 func isAbbreviation(token string) bool {
 	n := 0
 	for _, r := range token {

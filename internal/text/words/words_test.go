@@ -231,7 +231,7 @@ func TestQueryLanguage(t *testing.T) {
 	}
 }
 
-// What is asked is found in what is indexed, whatever the language is taken for.
+// Words of a query are found in the index, for any language that the text is taken for.
 func TestQueriesFindTheirOwnWords(t *testing.T) {
 	for _, text := range []string{"The Who", "to be or not to be", "flying machines", "東", "東京都", "don't", "U.S.A."} {
 		for _, language := range []string{"en", "de", "ja", ""} {
@@ -249,7 +249,7 @@ func TestQueriesFindTheirOwnWords(t *testing.T) {
 	}
 }
 
-// What is written in one of several ways is found by the others.
+// A word that is written in one of several ways is found by the others.
 func TestOtherWritingsAreFound(t *testing.T) {
 	for _, c := range []struct{ text, found, not string }{
 		{"Error ERR-4711 of the pump", "ERR4711/err4711/ERR-4711/4711", "ERR4712/ERR471/RR4711"},

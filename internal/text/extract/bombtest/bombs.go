@@ -1,5 +1,5 @@
-// Package bombtest has bombs: files of a few bytes, or some megabytes, of which a reader could make any amount of work.
-// They are for tests of what reads documents, and of what goes on beside it.
+// Package bombtest has bombs: files of a few bytes, or some megabytes, that could cause a reader any amount of work.
+// They are for tests of readers of documents, and of the work that goes on at the same time.
 //
 // It imports the standard library and testify, and reads the documents of ../testdata that it changes.
 package bombtest
@@ -89,7 +89,7 @@ const (
 	anItem   = `<p><item id="a" href="text/b.xhtml" media-type="text/html"/>`
 	itself   = `<p><item id="a" href="content.opf" media-type="text/html"/>`
 	aRow     = "0000000000 00000 n \n"
-	// aHugeTable says that it has 10^9 objects.
+	// aHugeTable is a PDF that claims to have 10^9 objects.
 	aHugeTable = "%PDF-1.7\nxref\n1000000000 1\n" + aRow + "trailer\n<< /Size 1 >>\nstartxref\n9\n%%EOF\n"
 	million    = 1_000_000
 	aSpan      = "<td colspan=1000 rowspan=65534>a"
@@ -106,7 +106,7 @@ var (
 	aLastRow  = `<row r="1048576"><c r="XFD1048576"/></row>`
 )
 
-// bombs have names that end in what is said of their format.
+// bombs have names that end in their declared format.
 var bombs = map[string]content{
 	"unpacks to 2 GB.docx":    {"<w><!--", " ", 2000 * million, "-->"},
 	"text of 200 MB.docx":     {"<w><t>", "x", 200 * million, "</t></w>"},

@@ -23,7 +23,7 @@ const (
 	headingSize   = 1.2 // how much larger than that of most of the text the font of a heading is, at least
 	otherSize     = 1.1 // fonts differ by more
 	gapFactor     = 1.3 // lines of a paragraph are at most so much farther apart than is usual on the page
-	maxLeading    = 2.5 // font sizes between lines; what is farther apart is no paragraph
+	maxLeading    = 2.5 // font sizes between lines; lines farther apart are not one paragraph
 	indentation   = 0.8 // font sizes by which the first line of a paragraph begins farther right, at least
 	headingLines  = 3   // a heading has no more
 	headingLength = 200 // nor more characters
@@ -32,9 +32,9 @@ const (
 	bullets       = "•◦▪▫‣●■○□∙⁃➢➤➔✓✔\uf0b7\uf0a7\uf0d8"
 )
 
-// Layout puts the lines of a document's pages together. A paragraph ends at a wider gap between lines, where the font's
-// size changes, before an indented line after the end of a sentence, and at the end of its page. A few lines in a
-// larger font than most of the text are a heading.
+// Layout puts the lines of a document's pages together. A paragraph ends at a wider gap between lines, at a change of
+// the font's size, and at the end of its page. It also ends before an indented line after the end of a sentence. A few
+// lines in a larger font than most of the text are a heading.
 func Layout(pages []Page) [][]Part {
 	body := bodySize(pages)
 	levels := headingLevels(pages, body)
@@ -194,7 +194,8 @@ func mostFrequent(count map[float64]int) float64 {
 	return best
 }
 
-// headingLevels numbers the sizes of lines that may be headings, from the largest. What is beyond six is the sixth.
+// headingLevels numbers the sizes of lines that may be headings, from the largest. Sizes beyond the sixth are the
+// sixth.
 func headingLevels(pages []Page, body float64) map[float64]int {
 	levels := map[float64]int{}
 	for _, p := range pages {

@@ -87,12 +87,12 @@ func TestLargerLinesAreHeadings(t *testing.T) {
 	}
 }
 
-// Whatever the lines are, none is lost.
+// No line is lost, for any lines.
 func FuzzLayout(f *testing.F) {
 	f.Add("• a\nb\n\nc.", 10.0, -1.0)
 	f.Fuzz(func(t *testing.T, text string, step, size float64) {
 		var lines []Line
-		for i, s := range strings.Split(strings.ToValidUTF8(text, "?"), "\n") { // as what PDFium says is
+		for i, s := range strings.Split(strings.ToValidUTF8(text, "?"), "\n") { // valid UTF-8, as PDFium's texts
 			if s != "" && len(lines) < 100 {
 				y := float64(i) * step
 				lines = append(lines, Line{Text: s, x: step, y: y, end: y, size: size + float64(i%3), angle: step})

@@ -46,14 +46,14 @@ func (d *Document) Page(number int) (Page, error) {
 	switch {
 	case errors.Is(err, ErrPage):
 		return Page{}, fmt.Errorf("%w: number %d", ErrPage, number+1)
-	case err != nil: // how the sandbox ended says nothing to people
+	case err != nil: // people need not know how the sandbox ended
 		return Page{}, fmt.Errorf("%w: on page %d", ErrTooMuch, number+1)
 	}
 	return read, nil
 }
 
-// page reads a page as it is, then with its notes and fields. They become part of what is drawn, which asks for opening
-// it anew; where that changes what was there (their fonts may take the place of the page's), it is left.
+// page reads a page as it is, then with its notes and fields merged into it, for which the page is opened again. If the
+// merge changes other text, it is dropped: fonts of notes may take the place of the page's.
 func (d *Document) page(number int) (Page, error) {
 	read, more, err := d.read(number, true)
 	if err != nil || !more {
@@ -257,7 +257,7 @@ func joinHyphens(line string) string {
 	return b.String()
 }
 
-// place says where a line stands, whose first and last character have these numbers in the text of the page.
+// place returns the position of a line; first and last are the numbers of its first and last character on the page.
 func (t textPage) place(text string, first, last int) (Line, error) {
 	line := Line{Text: text, first: -1}
 	from, err := t.index(first)

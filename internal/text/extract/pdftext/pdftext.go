@@ -44,8 +44,8 @@ const (
 	minModule = 1 << 20     // bytes of a compiled module; a host module has less
 )
 
-// Compile compiles the module into a folder, unless it is there. It takes some seconds of several CPUs and about
-// 400 MiB. What is broken there is an error; an empty folder ends that.
+// Compile compiles the module into a folder, unless it is there. It takes some seconds of several CPUs and about 400
+// MiB. A broken module in the folder is an error; compile into an empty folder then.
 func Compile(ctx context.Context, folder string, workers int) error {
 	in, err := open(experimental.WithCompilationWorkers(ctx, workers), folder)
 	if err != nil {
@@ -70,8 +70,8 @@ func Compiled(folder string) bool {
 	return found
 }
 
-// sandbox is the memory of an instance: all that it may have, of which the machine gives what is used. What grew would
-// be copied, and be there twice meanwhile.
+// sandbox is the memory of an instance. It has its full size from the start, and the machine allocates the used part.
+// Memory that grew would be copied, and would meanwhile exist twice.
 type sandbox []byte
 
 // Allocate makes a sandbox the memory of an instance, of which there is one.
@@ -119,7 +119,7 @@ func (in instance) close() error { return in.pool.Close() }
 
 // Document is a PDF that is open. It is used by one goroutine.
 type Document struct {
-	Title, Language string // as the document says itself; empty: it says nothing
+	Title, Language string // as the document gives it; may be empty
 	Pages           int
 
 	in     instance
@@ -129,8 +129,8 @@ type Document struct {
 
 // Open opens a PDF; PDFium takes up to so many bytes of memory for it, in addition to data. Its caller closes it.
 //
-// The error is [ErrPassword], [ErrInvalid] or [ErrTooMuch] for what the data say, and [ErrUncompiled] if the module in
-// folder is missing or broken.
+// The error is [ErrPassword], [ErrInvalid] or [ErrTooMuch] for faults of the data. It is [ErrUncompiled] if the module
+// in folder is missing or broken.
 func Open(ctx context.Context, data []byte, folder string, memory int) (*Document, error) {
 	if !Compiled(folder) {
 		return nil, ErrUncompiled
@@ -162,7 +162,7 @@ func (d *Document) load(data []byte) error {
 		return ErrPassword
 	case errors.Is(err, pdfiumerrors.ErrFile), errors.Is(err, pdfiumerrors.ErrFormat),
 		errors.Is(err, pdfiumerrors.ErrPage), errors.Is(err, pdfiumerrors.ErrUnknown),
-		errors.Is(err, pdfiumerrors.ErrSuccess): // it has failed, and PDFium does not say how
+		errors.Is(err, pdfiumerrors.ErrSuccess): // it has failed, and PDFium gives no reason
 		return ErrInvalid
 	case err != nil:
 		return ErrTooMuch
@@ -173,7 +173,7 @@ func (d *Document) load(data []byte) error {
 		return ErrTooMuch
 	}
 	d.Pages = count.PageCount
-	// What a document says of itself may be missing.
+	// Title and language may be missing.
 	if said, err := d.in.FPDF_GetMetaText(&requests.FPDF_GetMetaText{Document: d.doc, Tag: "Title"}); err == nil {
 		d.Title = strings.ToValidUTF8(said.Value, "")
 	}

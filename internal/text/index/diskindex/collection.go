@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// collection is a collection that somebody uses or used lately. Its state is changed under both locks, but for loading.
+// collection is a collection in use or used lately. Its state is changed under both locks, except when it is loaded.
 type collection struct {
 	name string
 	path string
@@ -105,13 +105,13 @@ func (x *Index) evict() {
 	}
 }
 
-// forget closes a collection that nobody uses. What was written is durable, so there is nothing that closing may lose.
+// forget closes a collection that nobody uses. All writes are durable, so closing loses nothing.
 func (x *Index) forget(c *collection) {
 	c.unload()
 	delete(x.collections, c.name)
 }
 
-// unload has whoever uses the collection next load it.
+// unload drops the state; the next user of the collection loads it.
 func (c *collection) unload() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// minDead is how many dead chunks are worth writing a file anew.
+	// minDead is the number of dead chunks from which a file is rewritten.
 	minDead = 256
-	// compactAtOnce is how many chunks are written at once then, which bounds the memory.
+	// compactAtOnce is how many chunks are then written at a time, which bounds the memory.
 	compactAtOnce = 256
 )
 
@@ -42,7 +42,7 @@ func (c *collection) renew(ctx context.Context) error {
 	}
 	_ = c.state.file.Close()
 	c.state = s
-	// A crash may bring the former file back. It says the same, until the next change.
+	// After a crash the former file may be back. It has the same contents, until the next change.
 	s.folderDue = syncFolder(filepath.Dir(c.path)) != nil
 	return nil
 }

@@ -1,13 +1,13 @@
 // Package diskindex is the index port over files in one folder, for local use.
 //
-// Each collection has one file, to which changes are appended, and which is written anew when more than half of it is
-// dead. A file with a mark has words of removed chunks; [Index.Tidy] overwrites them. A change is appended, synced and
-// shown to queries before its call returns. Changes of a collection take turns. A half written record at the
-// end of a file, as a kill leaves it, is cut off when the file is read again.
+// Each collection has one file, to which changes are appended. A file is rewritten when more than half of it is dead. A
+// file with a mark has words of removed chunks; [Index.Tidy] overwrites them. A change is appended, synced and visible
+// to queries before its call returns. Changes of a collection take turns. A half written record at the end of a file,
+// as a kill leaves it, is cut off when the file is read again.
 //
-// A collection that is asked for is read once; memory then has its words (as lists of chunks), and one bit for each
-// dimension of its vectors. Those used longest ago are forgotten when there are too many. All of a collection's words
-// and vectors are in the one file, so they cannot disagree.
+// A collection is read once, by the first query or change. Memory then has its words (as lists of chunks), and one bit
+// for each dimension of its vectors. When there are too many collections, those used longest ago are unloaded. All of a
+// collection's words and vectors are in the one file, so they cannot disagree.
 //
 // It must not know what a collection is for. It imports its port.
 package diskindex
@@ -66,8 +66,8 @@ func Open(dir string) (*Index, error) {
 	}, nil
 }
 
-// Identity names what is in the folder. It is another one when the folder was lost and made anew: then whoever noted
-// the former puts everything again.
+// Identity names the contents of the folder. It changes when the folder was lost and made again. A caller that stored
+// the former one then puts everything again.
 func (x *Index) Identity() string { return x.identity }
 
 // Close waits for the calls that have begun, and closes the files. Calls that begin later return [ErrClosed].

@@ -15,8 +15,8 @@ import (
 	"agentplatform/internal/text/index"
 )
 
-// magic begins a collection's file; then come the dimensions (4 bytes), the length of the name (2), the name, and the
-// checksum of all that.
+// magic begins a collection's file. After it stand the dimensions (4 bytes), the length of the name (2 bytes), the
+// name, and the checksum of all that.
 const magic = "agentplatform index 1\n"
 
 func fileHeader(name string, dimensions int) []byte {
@@ -42,7 +42,7 @@ func create(path, name string, dimensions int) (*state, error) {
 	return s, nil
 }
 
-// load reads a collection's file. What was being written when the process ended is cut off. Nil: there is none.
+// load reads a collection's file. A record that was half written when the process ended is cut off. Nil: there is none.
 func load(path, name string) (*state, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -118,7 +118,7 @@ func next(in *bufio.Reader, payload []byte) ([]byte, error) {
 	return payload, nil
 }
 
-// torn says that err is a cut record if it is the given end.
+// torn returns errTorn for an error that is the given end: the record is cut.
 func torn(err, end error) error {
 	if errors.Is(err, end) {
 		return errTorn

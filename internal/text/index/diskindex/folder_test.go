@@ -20,7 +20,7 @@ import (
 
 const folderOfChild = "DISKINDEX_TEST_FOLDER"
 
-// TestMain is also a child process that puts documents, says which are there, and goes on until it is killed.
+// TestMain is also a child process that puts documents and writes the name of each. It goes on until it is killed.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(folderOfChild); dir != "" {
 		fmt.Fprintln(os.Stderr, putUntilKilled(dir))

@@ -6,9 +6,10 @@ import (
 	"math/rand/v2"
 )
 
-// A vector is kept twice: as 8-bit integers with a scale, for its cosine with a query, and as one bit for each
-// dimension, to estimate the cosine and choose whose integers to read. The bits are the signs after a rotation. The
-// estimate is that of RaBitQ (Gao and Long, 2024): the query times the signs, divided by the vector times its signs.
+// A vector is kept twice: as 8-bit integers with a scale, and as one bit for each dimension. The integers give its
+// cosine with a query. The bits estimate the cosine, to choose the vectors whose integers are read. The bits are the
+// signs after a rotation. The estimate is that of RaBitQ (Gao and Long, 2024): the query times the signs, divided by
+// the vector times its signs.
 
 // queryBits is how finely the query is quantised for the estimate.
 const queryBits = 4

@@ -10,8 +10,8 @@ import (
 	"agentplatform/internal/text/index"
 )
 
-// rescored is how many vectors, chosen by their estimates, have their cosine computed: at least this many, and at least
-// rescoredEach for each candidate that is asked for.
+// rescored is how many vectors, chosen by their estimates, have their cosine computed, at least. At least rescoredEach
+// are computed for each requested candidate.
 const (
 	rescored     = 1000
 	rescoredEach = 5
@@ -116,7 +116,7 @@ func (s *search) count(c *state) {
 	s.statistics.Length = float64(s.length) / float64(max(s.statistics.Chunks, 1))
 }
 
-// search finds a collection's candidates. They are read at once, as slots may be others when the next pass comes.
+// search finds a collection's candidates. It also reads them: the slots may be others in the next pass.
 func (s *search) search(c *state) {
 	eligible := c.eligible(s.q.Documents)
 	s.byWords(c, eligible)
@@ -233,7 +233,7 @@ func (s *search) read(c *state, slot uint32) (*index.Candidate, error) {
 	return found, c.weights(record, s.q.Terms, found.Weights)
 }
 
-// weights says for each word its weight in the chunk of a record: the highest of its variants.
+// weights sets for each word its weight in the chunk of a record: the highest of its variants.
 func (s *state) weights(record []byte, terms [][]string, weights []int) error {
 	if len(terms) == 0 {
 		return nil

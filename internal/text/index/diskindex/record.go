@@ -12,10 +12,10 @@ import (
 // A collection's file is a header and then records. A record is the length and the checksum of its payload (4 bytes
 // each) and the payload: a kind, and
 //
-//	put:    scale, factor, ones, 8-bit values, signs (a fixed size, so that a vector is read alone);
-//	        document, number, index, length; terms that are new to the file, which are numbered as they come;
-//	        the numbers of the chunk's terms (ascending, as differences) with their weights
-//	remove: document, number
+// 	put:    scale, factor, ones, 8-bit values, signs (a fixed size, so that a vector is read alone);
+// 	        document, number, index, length; terms that are new to the file, which are numbered in their order;
+// 	        the numbers of the chunk's terms (ascending, as differences) with their weights
+// 	remove: document, number
 //
 // Numbers of fixed size are little-endian, others varints; a text is its length and its bytes.
 
@@ -26,7 +26,7 @@ const (
 	recordHeader = 8
 	vectorAt     = recordHeader + 1 // from the beginning of a record
 	vectorHeader = 10               // scale, factor, ones
-	// maxRecord is more than any record has: a length above it is no length.
+	// maxRecord is more than any record has: a length above it is not a length.
 	maxRecord = 2*index.MaxDimensions + index.MaxChunkTerms*(index.MaxTerm+16) + 4*index.MaxName
 )
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// state is what memory has of a collection: all but the vectors' integers and the chunks' terms, which are read from
-// the file. A chunk has a slot, a number that is never used again until the file is written anew.
+// state is the part of a collection that is in memory: all except the vectors' integers and the chunks' terms, which
+// are read from the file. A chunk has a slot, a number that is not used again until the file is rewritten.
 type state struct {
 	file       *os.File
 	size       int64 // of the file, as far as it is whole
@@ -42,8 +42,8 @@ type versionKey struct {
 	slots    []uint32 // live, ascending by the chunk's number
 }
 
-// postings are the slots that have a term: for each the difference to the one before, doubled, plus one if a weight
-// follows, which else is 1.
+// postings are the slots that have a term. Each is the difference to the previous slot, doubled, plus one if a weight
+// follows. Without it, the weight is 1.
 type postings struct {
 	list []byte
 	last uint32

@@ -39,8 +39,8 @@ func put(t *testing.T, x *diskindex.Index, documents ...string) {
 	}
 }
 
-// The words of a deleted document leave the files within ten minutes, also when nothing else is written, and those of
-// one that was replaced. The others stay found.
+// The words of a deleted document leave the files within ten minutes, even without another write. The same holds for a
+// replaced document. The others are still found.
 func TestDeletedWordsLeaveTheFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

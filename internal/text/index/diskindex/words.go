@@ -10,8 +10,9 @@ import (
 	"agentplatform/internal/text/index"
 )
 
-// A term that more than common of a collection's chunks have says little. It is left out where one that is not common
-// has enough times the limit of chunks: they are the candidates then.
+// A term that a share above common of a collection's chunks have does not distinguish chunks much. It is left out where
+// another term, which is not common, has at least enough times the limit of chunks. Those chunks are the candidates
+// then.
 const (
 	common = 0.3
 	enough = 4

@@ -109,7 +109,7 @@ func (p *pair) query(r *rapid.T) {
 	}
 }
 
-// sorted brings the candidates into one order, and says what is exact of them.
+// sorted puts the candidates into one order, and returns the exact parts of them.
 func sorted(r index.Result) []string {
 	key := func(c index.Candidate) string { return name(c.Version, c.Index) }
 	slices.SortFunc(r.Candidates, func(a, b index.Candidate) int {

@@ -10,7 +10,8 @@ import (
 	"agentplatform/internal/text/index"
 )
 
-// runConcurrent has writers and readers at once. Each writer has documents of its own, so it knows what must be found.
+// runConcurrent runs writers and readers concurrently. Each writer has its own documents, so it knows what must be
+// found.
 func runConcurrent(t *testing.T, h Harness) {
 	t.Run("each caller finds what it put, and not what it removed", func(t *testing.T) {
 		x := h.Open(t)

@@ -23,7 +23,7 @@ type Harness struct {
 	Reopen func(*testing.T, index.Index) index.Index
 	// Kill is like Reopen, without closing: what a process finds that starts after another was killed. Nil: as Reopen.
 	Kill func(*testing.T, index.Index) index.Index
-	// Settle waits until statistics count what was put and removed. Nil: they do at once.
+	// Settle waits until statistics count all puts and removals. Nil: they do so immediately.
 	Settle func(*testing.T, index.Index)
 }
 

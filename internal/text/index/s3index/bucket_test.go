@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/text/index/s3index"
 )
 
-// A bucket that is missing or has another name is no empty index.
+// A missing or misnamed bucket does not count as an empty index.
 func TestMissingBucketIsAnError(t *testing.T) {
 	s, client := serve(t)
 	x := s3index.New(client, "misnamed", s3index.Options{})

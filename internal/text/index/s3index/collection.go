@@ -58,7 +58,7 @@ func (x *Index) sampled(ctx context.Context, list []collection, chunks int) erro
 	return nil
 }
 
-// fit says whether samples are of about as many chunks as the caller knows of, as far as that can be said.
+// fit reports whether samples have about as many chunks as the caller counts, as far as the samples show it.
 func fit(list []collection, chunks int) bool {
 	sum := 0
 	for _, c := range list {
@@ -75,8 +75,8 @@ func fit(list []collection, chunks int) bool {
 // isOpen reports whether a collection is there and was not listed to its end.
 func (c collection) isOpen() bool { return c.dimensions != 0 && (c.sample == nil || !c.sample.whole) }
 
-// share says about how many chunks each collection has. chunks is what the caller knows of all of them: what is in no
-// sample is in those that were not listed to their end.
+// share sets about how many chunks each collection has. chunks is the caller's count for all of them. Chunks that are
+// in no sample are divided among the collections that were not listed to their end.
 func share(list []collection, chunks int) {
 	open := 0
 	for i, c := range list {

@@ -13,8 +13,8 @@ import (
 	"agentplatform/internal/text/words"
 )
 
-// Nothing fills the index anew after an upgrade: what the first analysis of words has put stays found. It put a word by
-// its stem alone, or without a stemmer as written, without marks; and stop words by their own terms.
+// Nothing fills the index again after an upgrade: chunks that the first analysis of words has put stay found. It put a
+// word only by its stem, or without a stemmer as written, without marks. It put stop words by their own terms.
 func TestWhatTheFirstAnalysisHasIndexedIsFound(t *testing.T) {
 	x, _ := open(t, s3index.Options{})
 	earlier := []struct{ language, terms, queries string }{

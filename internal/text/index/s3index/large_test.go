@@ -77,7 +77,7 @@ func TestSampleIsOfAllDocuments(t *testing.T) {
 	}
 }
 
-// Without samples, what is common is told from what is rare by what the first question finds.
+// Without samples, the first query shows which words are common and which are rare.
 func TestWordsOfCollectionsThatAreNotSampled(t *testing.T) {
 	const chunks = 6000
 	x, _, _ := clocked(t)

@@ -15,8 +15,8 @@ import (
 	"agentplatform/internal/text/index/s3index"
 )
 
-// A panic on a goroutine that the index has started is the caller's, and of everybody who waits for the same sample;
-// the process goes on.
+// A panic on a goroutine that the index has started becomes a panic of the caller, and of all callers that wait for the
+// same sample. The process goes on.
 func TestAPanicOfACallIsTheCallers(t *testing.T) {
 	_, client := serve(t)
 	operation := ""

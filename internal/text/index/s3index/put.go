@@ -39,7 +39,7 @@ const (
 	firstWait = 50 * time.Millisecond
 )
 
-// common says in how many chunks of a collection's sample a term is; where none is held, all are as rare.
+// common returns the number of chunks of a collection's sample with a term. Without a sample, all terms are as rare.
 func (x *Index) common(collection string) func(term) int {
 	x.mu.Lock()
 	s := x.samples[collection]

@@ -117,7 +117,7 @@ func (p *part) ask(ctx context.Context) error {
 	}
 	err := host.Each(ctx, len(asks), atOnce, func(ctx context.Context, i int) error { return asks[i](ctx) })
 	if isMissing(err) || isInvalid(err) {
-		p.index.forget(p.name) // it was dropped meanwhile, and perhaps made anew with other dimensions
+		p.index.forget(p.name) // it was dropped meanwhile, and perhaps made again with other dimensions
 	}
 	return p.index.ignoreMissing(ctx, err)
 }

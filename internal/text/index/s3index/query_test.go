@@ -76,7 +76,7 @@ func TestSeveralCommonerWordsAreWorthMoreThanARareOne(t *testing.T) {
 	assert.Equal(t, 3, found)
 }
 
-// Another process has dropped the collection and made it anew with other dimensions.
+// Another process has dropped the collection and made it again with other dimensions.
 func TestDimensionsThatChangedElsewhere(t *testing.T) {
 	_, client := serve(t)
 	x, other := s3index.New(client, "vectors", s3index.Options{}), s3index.New(client, "vectors", s3index.Options{})

@@ -84,7 +84,8 @@ func (r *removal) probe(ctx context.Context) error {
 	}
 }
 
-// search deletes what a search finds; more says that it has found something. The error says that it was there before.
+// search deletes the vectors that a search finds; more reports that there were some. It returns an error if they were
+// deleted before.
 func (r *removal) search(ctx context.Context, dimensions int) (more bool, err error) {
 	found, err := r.query(ctx, r.version.Collection, axis(dimensions), mostFound, ofVersion(r.version), false)
 	if err != nil || len(found) == 0 {

@@ -1,5 +1,5 @@
 // Package s3index is the index port over Amazon S3 Vectors, a store of vectors with metadata by which queries can be
-// filtered. It has no search by words; this is how words are found in it:
+// filtered. It has no search by words. Words are found in it as follows.
 //
 // The metadata of a chunk's vector holds hashes of the chunk's terms, for filters, and a packed chunk. A query by words
 // fetches the vectors that have one of the rarest terms, or several of the others, and ranks them by BM25 (words.go).
@@ -9,9 +9,11 @@
 // strongly consistent, and its search is approximate. A filter that admits few may find fewer than there are. A chunk
 // with more terms than its metadata takes is not found by the most common of them.
 //
-// Who searches needs the permissions GetIndex, ListVectors, QueryVectors, GetVectors (for filters and metadata) and
-// GetVectorBucket; who puts PutVectors, CreateIndex and GetIndex; who removes GetIndex, GetVectors, DeleteVectors,
-// QueryVectors and GetVectorBucket; who drops DeleteIndex and GetVectorBucket.
+// A caller needs these permissions:
+//   - to search: GetIndex, ListVectors, QueryVectors, GetVectors (for filters and metadata), GetVectorBucket
+//   - to put: PutVectors, CreateIndex, GetIndex
+//   - to remove: GetIndex, GetVectors, DeleteVectors, QueryVectors, GetVectorBucket
+//   - to drop: DeleteIndex, GetVectorBucket
 //
 // It imports its port, host and the SDK.
 package s3index
@@ -56,18 +58,18 @@ type Options struct {
 	Now func() time.Time
 	// Wait waits, or returns the error of the context; nil: a timer does.
 	Wait func(ctx context.Context, d time.Duration) error
-	// OnLost is told how many terms of the chunks of a put found no place in the metadata; nil: nobody is.
+	// OnLost is called with the number of terms of a put for which the metadata had no space; it may be nil.
 	OnLost func(terms int)
 }
 
 var _ index.Index = (*Index)(nil)
 
-// attempts are those of a call. An index takes 1,000 calls that write and 2,500 vectors a second, so a call may be
-// refused for a while; each may be made again without harm.
+// attempts is the number of attempts of a call. An index takes 1,000 calls that write and 2,500 vectors a second, so a
+// call may be refused for a while. Each call may be repeated without harm.
 const attempts = 8
 
-// Client makes the client of an account that an index needs: one that tries calls that were refused for their number
-// again, after waits that grow.
+// Client makes the client of an account that an index needs. It retries calls that were refused for their number, after
+// waits that grow.
 func Client(account aws.Config) *s3vectors.Client {
 	return s3vectors.NewFromConfig(account, func(o *s3vectors.Options) {
 		o.Retryer = retry.NewStandard(func(s *retry.StandardOptions) { s.MaxAttempts = attempts })
@@ -115,14 +117,14 @@ func (x *Index) Drop(ctx context.Context, collection string) error {
 	return x.ignoreMissing(ctx, err)
 }
 
-// isMissing is true of errors that say that there is no index of that name.
+// isMissing is true for errors of a missing index.
 func isMissing(err error) bool {
 	_, is := errors.AsType[*types.NotFoundException](err)
 	return is
 }
 
-// ignoreMissing is nil for an error that says that an index is missing. A missing bucket gives the same error, so it is
-// asked for, until it was seen once.
+// ignoreMissing is nil for the error of a missing index. A missing bucket gives the same error, so the bucket is
+// checked until it was seen once.
 func (x *Index) ignoreMissing(ctx context.Context, err error) error {
 	if !isMissing(err) {
 		return err

@@ -37,8 +37,8 @@ const (
 	bytesOfPost = 4  // of a chunk that has it
 )
 
-// sampleOf returns the sample of a collection, nil where there is no such collection. One that is older than its life
-// is taken anew, and one that is doubted, unless it is new. Whoever asks meanwhile waits for the same one.
+// sampleOf returns the sample of a collection, nil where there is no such collection. It takes a new sample if the held
+// one is older than its life, or is doubted and not new. Concurrent callers wait for the same sample.
 func (x *Index) sampleOf(ctx context.Context, collection string, doubted bool) (*sample, error) {
 	if s := x.held(collection, doubted); s != nil {
 		return s, nil
@@ -67,7 +67,7 @@ type flight struct {
 	died   *host.Panic
 }
 
-// anew takes a sample, unless another has meanwhile.
+// anew takes a sample, unless another goroutine has taken one meanwhile.
 func (x *Index) anew(ctx context.Context, collection string, doubted bool) (*sample, error) {
 	if s := x.held(collection, doubted); s != nil {
 		return s, nil
@@ -85,7 +85,7 @@ func (x *Index) anew(ctx context.Context, collection string, doubted bool) (*sam
 	return s, nil
 }
 
-// held returns a sample that is held and need not be taken anew; nil: there is none.
+// held returns a held sample that is still good; nil: there is none.
 func (x *Index) held(collection string, doubted bool) *sample {
 	x.mu.Lock()
 	defer x.mu.Unlock()

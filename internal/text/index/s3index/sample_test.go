@@ -80,8 +80,8 @@ func TestDoubtfulSamples(t *testing.T) {
 	}{
 		{10 * time.Second, 200, 0},             // it is too young to be doubted
 		{15 * time.Second, 100, 0},             // it fits
-		{0, 200, listsOfSample},                // taken anew, it fits
-		{25 * time.Second, 100, listsOfSample}, // taken anew, it does not fit
+		{0, 200, listsOfSample},                // taken again, it fits
+		{25 * time.Second, 100, listsOfSample}, // taken again, it does not fit
 		{10 * time.Second, 100, 0},
 		{15 * time.Second, 100, listsOfSample},
 		{4 * time.Minute, 200, 0},             // it fits
@@ -93,7 +93,7 @@ func TestDoubtfulSamples(t *testing.T) {
 	}
 }
 
-// The calls of a search of many collections are bounded, whatever was asked before.
+// The calls of a search of many collections are bounded, after any other searches.
 func TestManyCollectionsAreNotSampled(t *testing.T) {
 	x, s, _ := clocked(t)
 	q := index.Query{Terms: [][]string{{"w"}}, Vector: []float32{1, 0}, Chunks: 100}

@@ -31,8 +31,8 @@ const (
 	keyOfTerms, keyOfDocument, keyOfVersion, keyOfChunk = "t", "d", "v", "chunk"
 )
 
-// Bounds of a vector's metadata in bytes, as JSON, below what S3 Vectors takes: 2 KB of what can be filtered by, 40 KB
-// in all. It is not documented what counts; JSON is the longest form of it.
+// Bounds of a vector's metadata in bytes, as JSON. They are below the limits of S3 Vectors: 2 KB of filterable
+// metadata, 40 KB in all. It is not documented which form counts; JSON is the longest one.
 const (
 	mostFilterable = 2000
 	mostMetadata   = 38_000
@@ -71,8 +71,8 @@ func keyOf(v index.Version, chunk int) string {
 	return hex.EncodeToString(sum[:4]) + "." + key
 }
 
-// encode makes the vectors of chunks. common says how many chunks of the collection have a term, as far as it is known.
-// lost is the number of terms that found no place in what can be filtered by.
+// encode makes the vectors of chunks. common returns how many chunks of the collection have a term, as far as it is
+// known. lost is the number of terms for which the filterable metadata had no space.
 func encode(v index.Version, dimensions int, chunks []index.Chunk, common func(term) int) (
 	vectors []types.PutInputVector, lost int,
 ) {
@@ -87,8 +87,8 @@ func encode(v index.Version, dimensions int, chunks []index.Chunk, common func(t
 		for _, t := range c.Terms {
 			p.terms = append(p.terms, weighted{hashOf(t.Text), t.Weight})
 		}
-		// The most telling first: those that the fewest of these chunks have, those of titles, those that the fewest
-		// others have.
+		// The most distinctive first: terms that the fewest of these chunks have, then terms of titles, then terms that
+		// the fewest other chunks have.
 		slices.SortFunc(p.terms, func(a, b weighted) int {
 			return cmp.Or(cmp.Compare(here[a.term], here[b.term]), cmp.Compare(b.weight, a.weight),
 				cmp.Compare(common(a.term), common(b.term)), slices.Compare(a.term[:], b.term[:]))
@@ -153,7 +153,7 @@ func (p packed) pack(most int) string {
 
 var errPacked = errors.New("s3index: a vector's metadata is none of ours")
 
-// decode reads the metadata of a vector. each is told of the terms, which are not kept.
+// decode reads the metadata of a vector. It calls each with the terms, and does not keep them.
 func decode(collection string, d document.Interface, each func(term, int)) (packed, error) {
 	if d == nil {
 		return packed{}, errPacked

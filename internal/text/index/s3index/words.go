@@ -22,9 +22,9 @@ const (
 	mostVariants = 24
 )
 
-// search finds chunks by words. What has the rarest words, which tell most, is asked for first: so many words that what
-// has them is about as much as is asked for; and at the same time what has several of the others. Then one question
-// follows another, until there are as many chunks as are wanted or all words have been asked for.
+// search finds chunks by words. The first query asks for chunks with the rarest words, which distinguish most: as many
+// words as are expected in the wanted number of chunks. At the same time, a query asks for chunks with several of the
+// other words. Further queries follow until there are enough chunks or no words are left.
 func (p *part) search(ctx context.Context) error {
 	w := &byWords{part: p, seen: map[index.Place]bool{}, most: max(wide, p.q.Limit),
 		terms: min(mostTerms, mostConstraints-len(p.q.Documents)), constraints: mostConstraints - len(p.q.Documents)}
@@ -87,8 +87,8 @@ func (w *byWords) rarest() []int {
 	return order
 }
 
-// next are the words of the next question, as many as chunks are expected to have within a budget and as a filter
-// takes, at least one, with the number of chunks that are expected.
+// next returns the words of the next query, at least one, and the number of chunks that are expected. It takes words as
+// long as the expected chunks are within the budget and the words fit into a filter.
 func (w *byWords) next(left []int, budget int) (now []int, expected int) {
 	terms := 0
 	for n, i := range left {
@@ -101,8 +101,8 @@ func (w *byWords) next(left []int, budget int) (now []int, expected int) {
 	return now, expected
 }
 
-// guess is the first question where nothing is known of the words. What it finds is a sample of what has any of them,
-// which shows which are rare, and is all of it where it is little. It returns the words that are left to be asked for.
+// guess is the first query where nothing is known of the words. Its result is a sample of the chunks with any of them,
+// which shows which words are rare. A small result is all such chunks. It returns the words that are left.
 func (w *byWords) guess(ctx context.Context, order []int) (left []int, err error) {
 	now, _ := w.next(order, math.MaxInt)
 	q := w.any(now)
@@ -180,9 +180,9 @@ func (w *byWords) add(q question, found []index.Candidate) {
 	}
 }
 
-// several admits what has two of the words, as many pairs as are expected in no more chunks than are asked for and as a
-// filter takes; where the first pair is in more, what has the three rarest words, or more of them. Words are taken to
-// be independent.
+// several admits chunks with two of the words. It takes pairs as long as the expected chunks are at most those asked
+// for and the pairs fit into a filter. Where the first pair is in too many chunks, it admits chunks with the three
+// rarest words, or more of them. Words are taken to be independent.
 func (w *byWords) several(words []int) filter {
 	words = words[:min(len(words), mostPaired)]
 	type pair struct {
@@ -213,8 +213,8 @@ func (w *byWords) several(words []int) filter {
 	return either(admitted...)
 }
 
-// every admits what has each of the rarest words: two, of which so many chunks are expected, and as many more as it
-// takes until no more chunks are expected than are asked for, as far as a filter takes them.
+// every admits chunks with each of the rarest words. It begins with two words, for which so many chunks are expected.
+// It adds words until no more chunks are expected than are asked for, as far as they fit into a filter.
 func (w *byWords) every(words []int, expected float64) filter {
 	var each []filter
 	terms := 0

@@ -1,8 +1,8 @@
-// Package lambdareader carries what a reader is asked to a Lambda function, by synchronous invocations. Reading has no
-// effects, so the SDK repeats an invocation that did not reach the function, or that found no concurrency left, until
-// its caller waits no more. What the function answers, an error of its own included, is the answer.
+// Package lambdareader carries the requests for a reader to a Lambda function, by synchronous invocations. Reading has
+// no effects. So the SDK repeats an invocation that did not reach the function, or that found no concurrency left,
+// until its caller waits no more. The function's answer is returned, also where it is an error of the function.
 //
-// It knows no shape of what it carries. It imports the SDK.
+// It knows no shape of the data that it carries. It imports the SDK.
 package lambdareader
 
 import (
