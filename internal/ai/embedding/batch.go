@@ -20,8 +20,8 @@ type Limits struct {
 	Timeout    time.Duration // of one call
 }
 
-// Call sends texts to an endpoint, in one request that keeps within the limits. Its error is an [Error]; one of kind
-// [TooLong] has it called again with less. Its reply is what the endpoint sent: nothing of it is checked yet.
+// Call sends texts to an endpoint, in one request that keeps within the limits. Its error is an [Error]. After one of
+// kind [TooLong], it is called again with less. Its reply is unchecked, as the endpoint sent it.
 type Call func(ctx context.Context, r Request) (Reply, error)
 
 // InBatches embeds texts in calls that the endpoint accepts, and scales the vectors to unit length. If the endpoint
@@ -90,7 +90,7 @@ func (s *sender) check() error {
 	return nil
 }
 
-// batches splits texts, in order, into those of one call each.
+// batches splits texts, in order, into batches of one call each.
 func batches(texts []string, l Limits) (all [][]string) {
 	from, size := 0, 0
 	for i, t := range texts {
@@ -171,7 +171,7 @@ func malformed(format string, args ...any) error {
 	return Fail(Malformed, "the embedding model's provider sent "+format, args...)
 }
 
-// alike checks what no single call shows: vectors of one request can be compared with each other.
+// alike checks that vectors of one request can be compared with each other. No single call shows this.
 func alike(vectors [][]float32) error {
 	for _, v := range vectors {
 		if len(v) != len(vectors[0]) {
@@ -184,7 +184,7 @@ func alike(vectors [][]float32) error {
 // framing is how many tokens a model may put around a text.
 const framing = 16
 
-// believable clips a claim of tokens: each stands for a byte at least, besides those put around a text.
+// believable clips a claim of tokens. Each token stands for at least one byte, except those put around a text.
 func believable(claim int64, texts []string) int64 {
 	most := int64(0)
 	for _, t := range texts {

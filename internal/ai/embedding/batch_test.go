@@ -172,7 +172,7 @@ func TestWhatWasPaidForCountsThoughALaterCallFails(t *testing.T) {
 	assert.EqualValues(t, 3, reply.Tokens)
 }
 
-// However an endpoint refuses, so many texts need no more than so many calls.
+// However an endpoint refuses, the number of calls for so many texts is bounded.
 func TestAnEndpointThatCallsEverythingTooLongIsLeftSoon(t *testing.T) {
 	l := embedding.Limits{Texts: 64, Bytes: 1 << 20, Characters: 100_000, Timeout: time.Minute}
 	texts := make([]string, 64)

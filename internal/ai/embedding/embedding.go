@@ -43,7 +43,8 @@ type Request struct {
 // Reply has a vector for each text.
 type Reply struct {
 	Vectors [][]float32 `json:"vectors,omitempty"`
-	// Tokens are those that the endpoint counted, as far as that can be true; with an error: those used before it.
+	// Tokens are those that the endpoint counted, clipped to what is possible. With an error they are those used before
+	// it.
 	Tokens int64 `json:"tokens"`
 }
 

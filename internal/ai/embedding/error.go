@@ -80,8 +80,8 @@ func kindOf(status int, trouble providerhttp.Trouble) Kind {
 	return BadRequest
 }
 
-// Providers share no codes for these. Taking another refusal for one of too much costs a few calls and ends with that
-// refusal.
+// Providers share no codes for these. If another refusal is taken for one of too much, this costs a few calls. Then
+// that refusal is returned.
 var (
 	tooLarge = regexp.MustCompile(`(?i)too large to process`) // llama.cpp answers 500
 	tooMany  = regexp.MustCompile(`(?i)batch size|tokens per request|max(imum)? (request|input|item)|` +

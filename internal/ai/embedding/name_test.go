@@ -70,7 +70,7 @@ func TestListsNameEachModelOnce(t *testing.T) {
 	assert.Empty(t, names)
 }
 
-// FuzzParseName: what a name is written as is read as the same name.
+// FuzzParseName: a name that was written is read as the same name.
 func FuzzParseName(f *testing.F) {
 	for _, text := range []string{"openai/x", "openai/x:512", "bedrock/a:0:256", "builtin/:", "openai/x:064",
 		"openai/x:12:12"} {

@@ -53,8 +53,8 @@ func ParseOptions(text string, names []Name) (map[string]Options, error) {
 	return all, nil
 }
 
-// Prefixes returns the prefixes of queries and passages of a model: those of the options, else those that its makers
-// publish.
+// Prefixes returns the prefixes of queries and passages of a model. They are those of the options, or else those that
+// its makers publish.
 func (o Options) Prefixes(name string) (query, passage string) {
 	for _, f := range families {
 		if f.names.MatchString(strings.ToLower(name)) {

@@ -26,7 +26,8 @@ func TestUnitScalesWhatHasADirection(t *testing.T) {
 	}
 }
 
-// FuzzNumbers holds the parser to the library's: what it accepts as a list, the library reads alike.
+// FuzzNumbers compares the parser with the library's: the library reads the same numbers from each list that is
+// accepted.
 func FuzzNumbers(f *testing.F) {
 	for _, text := range []string{"[1,2]", "[ -0.5 ,1e3 ]", "[]", "[null]", `"AACAPw=="`, `"AA\/APw=="`, "{}",
 		"[[1]]", "7", "[1e39]", "[1,2", `[1,"2"]`, "[0x1]", "[1_0]", "[Inf]"} {

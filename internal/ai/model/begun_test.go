@@ -15,7 +15,7 @@ import (
 	"agentplatform/internal/ai/providerhttp"
 )
 
-// A provider may bill a call that brought nothing, if it got the request and did not refuse it.
+// A provider may bill a call without a reply, if it got the request and did not refuse it.
 func TestAFailureIsMarkedWhereTheProviderHadBegun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	answers := func(f http.HandlerFunc) *httptest.Server {

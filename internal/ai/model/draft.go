@@ -62,7 +62,7 @@ func (d *Draft) Begin() *PartialCall {
 }
 
 // Add adds a piece of a call: its id, a part of its name, or a part of its arguments. An object after whole arguments
-// replaces them: some endpoints begin with an empty object, and some send all arguments again at the end.
+// replaces them. Some endpoints begin with an empty object, and some send all arguments again at the end.
 func (d *Draft) Add(c *PartialCall, id, name, arguments string) {
 	if c == nil {
 		return
@@ -112,12 +112,13 @@ func (d *Draft) Full() bool { return d.size > MaxArguments || d.text.Len() > Max
 // Empty reports that the reply has no text and no calls yet.
 func (d *Draft) Empty() bool { return d.text.Len() == 0 && len(d.calls) == 0 }
 
-// failed is the reply of a call that failed: the provider has counted, and may bill, what it reported until then.
+// failed is the reply of a call that failed. It has the usage that the provider reported until then, and may bill.
 func (d *Draft) failed(err error) (Reply, error) {
 	return Reply{InputTokens: d.InputTokens, OutputTokens: d.OutputTokens}, err
 }
 
-// Why models stop, in the words of all providers and gateways that are known. Every other reason is an ordinary end.
+// The reasons for which models stop, in the words of all known providers and gateways. Every other reason is an
+// ordinary end.
 var (
 	long = regexp.MustCompile(`(?i)^(length|max_?(output_|new_|completion_)?(tokens|length)|model_length|` +
 		`token_limit)$`)
@@ -127,7 +128,7 @@ var (
 		`^(cancel|timeout|unavailable|overloaded)`)
 )
 
-// Done is the reply when the stream has ended. err is that of the stream: where the connection broke after the model
+// Done returns the reply after the stream has ended. err is that of the stream. If the connection broke after the model
 // had stopped, the reply is whole. The error is an [Error].
 func (d *Draft) Done(err error) (Reply, error) {
 	if e, _ := errors.AsType[*Error](err); err != nil && (d.Stop == "" || e == nil || !e.Cut) {

@@ -11,7 +11,7 @@ import (
 // maxMended limits the bytes that one [mended] remembers.
 const maxMended = 4 << 20
 
-// mended remembers what became of schemas, by their texts: each call of a model sends all tools of its agent again.
+// mended caches mended schemas, by their texts: each call of a model sends all tools of its agent again.
 type mended struct {
 	mu    sync.Mutex
 	known map[string]json.RawMessage
@@ -20,7 +20,7 @@ type mended struct {
 
 var portable, plainNames mended
 
-// of is what mend makes of a schema. It is forgotten with all others when they are too many.
+// of returns the schema that mend makes of another. When there are too many schemas, all are forgotten.
 func (m *mended) of(raw json.RawMessage, mend func(json.RawMessage) json.RawMessage) json.RawMessage {
 	if len(raw) > schema.MaxSize {
 		return mend(raw)

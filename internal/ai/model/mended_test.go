@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The schemas of all tools were read and mended with each call of a model.
+// Without the cache, the schemas of all tools were read and mended with each call of a model.
 func TestSchemasAreMendedOnce(t *testing.T) {
 	var r Request
 	for n := range 100 {

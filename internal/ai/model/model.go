@@ -57,8 +57,8 @@ type Text struct {
 	Text string
 }
 
-// FullText is a user message's text followed by the texts of its files and by what was found for it. Passages have no
-// tag around them, which a document could close: each is a line of JSON, and no text ends its string.
+// FullText returns a user message's text, followed by the texts of its files and its passages. Passages have no tag
+// around them, which a document could close: each is a line of JSON, and no text ends its string.
 func (m Message) FullText() string {
 	var b strings.Builder
 	b.WriteString(m.Text)
@@ -71,7 +71,7 @@ func (m Message) FullText() string {
 	return b.String()
 }
 
-// Size is how many bytes of text messages have, with what they call and what came of it.
+// Size is the number of bytes of text in messages, with their calls and results.
 func Size(messages ...Message) (n int) {
 	for _, m := range messages {
 		n += len(m.Text) + len(m.Passages)
@@ -97,7 +97,7 @@ type Image struct {
 // ImageTypes are the content types of pictures that all models accept.
 var ImageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// Call is a tool call that the model asks for.
+// Call is a tool call that the model requests.
 type Call struct {
 	ID        string
 	Name      string
@@ -149,7 +149,7 @@ func (r Result) ForModel() string {
 	return text
 }
 
-// AskUser is the name of the tool with which a model asks the human; arguments: {"question", "options"?}.
+// AskUser is the name of the tool by which a model asks the human; arguments: {"question", "options"?}.
 const AskUser = "ask_user"
 
 // Question is the arguments of a call of [AskUser].
@@ -161,7 +161,7 @@ func Question(question string, options []string) json.RawMessage {
 	return arguments
 }
 
-// Search is the name of the tool with which a model searches the agent's knowledge bases; arguments: {"query"}.
+// Search is the name of the tool by which a model searches the agent's knowledge bases; arguments: {"query"}.
 const Search = "search"
 
 // SearchTool is the tool with that name.
@@ -230,8 +230,8 @@ const WindowFull = "model_context_window_exceeded"
 // Model is the port. Implementations are safe for concurrent use.
 type Model interface {
 	// Converse calls the model once and passes text to emit as it arrives. Its error is an [Error], or the context's.
-	// With an error, the reply has the InputTokens and OutputTokens that the provider reported until then; 0: it
-	// reported none. This includes a context that ended. The other members of that reply mean nothing.
+	// With an error, also one of an ended context, the reply has the InputTokens and OutputTokens that the provider
+	// reported until then; 0: it reported none. The other members of that reply have no meaning.
 	Converse(ctx context.Context, r Request, emit func(text string)) (Reply, error)
 }
 
@@ -278,7 +278,7 @@ func Redact(err error, address string, sent http.Header) error {
 // Unredacted is [providerhttp.Unredacted].
 func Unredacted(err error) string { return providerhttp.Unredacted(err) }
 
-// FromHTTP makes the [Error] of an error response: its HTTP status, and what it reports.
+// FromHTTP makes the [Error] of an error response, from its HTTP status and its report.
 func FromHTTP(status int, trouble providerhttp.Trouble) error {
 	cause := trouble.Cause(status)
 	return &Error{Kind: kinds[cause], Wait: trouble.Wait, Trouble: trouble, Err: fmt.Errorf("%sanswered %d: %s",
@@ -323,8 +323,8 @@ func Begin(err error) error {
 	return err
 }
 
-// Begun reports whether the provider may have worked on a call that failed, though no part of a reply came: see
-// [Begin]. Of a context that ended it is not known, so it may have.
+// Begun reports whether the provider may have worked on a failed call of which no part of a reply arrived: see [Begin].
+// It is true for an ended context, where this is not known.
 func Begun(err error) bool {
 	if f, is := errors.AsType[*Error](err); is && f.Begun {
 		return true
@@ -332,7 +332,7 @@ func Begun(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Mute reports whether a call failed because of an answer of which nothing came.
+// Mute reports whether a call failed because nothing of its answer arrived.
 func Mute(err error) bool {
 	f, is := errors.AsType[*Error](err)
 	return is && f.Mute

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// pieces joins a text that arrives in pieces, which may divide a character: a surrogate pair, or its bytes.
+// pieces joins a text that arrives in pieces. Pieces may divide a character: a surrogate pair, or its bytes.
 type pieces struct{ held string }
 
-// add returns what is whole with this piece. The beginning of a character at its end is held back.
+// add returns the text that this piece completes. The beginning of a character at its end is held back.
 func (p *pieces) add(piece string) string {
 	text := p.held + piece
 	end := len(text) - unfinished(text)
@@ -17,7 +17,7 @@ func (p *pieces) add(piece string) string {
 	return repaired(text[:end])
 }
 
-// rest is what is still held back when no piece follows.
+// rest is the text that is still held back when no piece follows.
 func (p *pieces) rest() string {
 	held := p.held
 	p.held = ""

@@ -13,7 +13,8 @@ import (
 	"agentplatform/internal/ai/providerhttp"
 )
 
-// A text is the same wherever it is divided, also within a character, and each piece that is given on is valid.
+// A text may be divided anywhere, also within a character. The joined text is the same, and each emitted piece is
+// valid.
 func TestATextMayBeDividedAnywhere(t *testing.T) {
 	const text = "a\u00e9\u20ac😀👩‍👩‍👧z\U0010FFFF"
 	var units []string // as JSON escapes, which divide each character beyond the first 65,536

@@ -9,11 +9,12 @@ import (
 	"agentplatform/internal/platform/schema"
 )
 
-// Sendable is the request as every provider takes it; adapters send no other. The request itself is not changed.
+// Sendable returns the request in a form that every provider accepts; adapters send no other. The request itself is not
+// changed.
 //
-// Providers refuse blank texts, and with them each later message of the chat. Blank texts become empty. A message of
-// which nothing is left goes, unless it is a user's. Users' messages between which it stood become one, as some models
-// want them to alternate with answers. Providers refuse tools for their schemas: these become [schema.Portable].
+// Providers refuse blank texts, and with them each later message of the chat. So blank texts become empty. An empty
+// message is removed, unless it is a user's. The users' messages around it become one, as some models want them to
+// alternate with answers. Providers refuse tools for their schemas: these become [schema.Portable].
 func (r Request) Sendable() Request {
 	r.Instructions = unlessBlank(r.Instructions)
 	r.Tools = slices.Clone(r.Tools)
@@ -54,7 +55,7 @@ func portableOf(raw json.RawMessage) json.RawMessage {
 	return fit
 }
 
-// PlainNames are the parameters for Anthropic's models, which take no names but plain ones: see [schema.PlainNames].
+// PlainNames are the parameters for Anthropic's models, which accept only plain names: see [schema.PlainNames].
 func (t ToolSpec) PlainNames() json.RawMessage { return plainNames.of(t.Parameters, schema.PlainNames) }
 
 // Texts that are sent in place of an empty user message and of an empty result.

@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/platform/schema"
 )
 
-// maxDescription is how many characters of a tool's description every provider takes: some endpoints of OpenAI's API
+// maxDescription is how many characters of a tool's description every provider accepts. Some endpoints of OpenAI's API
 // refuse longer ones.
 const maxDescription = 1024
 
@@ -37,7 +37,7 @@ type simpleTools struct {
 // refused is a hash of a model's name and tools: an organization's tools are its own.
 type refused [sha256.Size]byte
 
-// maxSimple limits what is remembered. Users who make agents name models and tools.
+// maxSimple limits the requests that are remembered. Users who make agents name models and tools.
 const maxSimple = 1000
 
 // Converse is that of [Model].
@@ -81,8 +81,8 @@ func refusedOf(r Request) refused {
 	return refused(h.Sum(nil))
 }
 
-// known reports whether a call is to have simple tools: always where they helped, or else once. Mostly no provider has
-// refused any: then nothing is hashed.
+// known reports whether a call must have simple tools: always where they helped, or else once. Mostly no provider has
+// refused any tools. Then nothing is hashed.
 func (s *simpleTools) known(r Request) bool {
 	s.mu.Lock()
 	none := len(s.helped) == 0

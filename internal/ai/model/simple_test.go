@@ -179,7 +179,7 @@ func (f converse) Converse(_ context.Context, r model.Request, _ func(string)) (
 	return f(r)
 }
 
-// A call that has begun counts as an attempt: what it showed and used must not be lost.
+// A call that has begun counts as an attempt: its text and its tokens must not be lost.
 func TestACallThatHasBegunIsNotRepeated(t *testing.T) {
 	invalid := model.BrokeOff(providerhttp.Says("Model produced invalid sequence as part of ToolUse.", ""))
 	var sent []string
@@ -198,7 +198,7 @@ func TestACallThatHasBegunIsNotRepeated(t *testing.T) {
 	assert.Equal(t, []string{"get-x", "get_x"}, sent)
 }
 
-// A refusal holds for the refused tools alone, and only where simpler words were of use.
+// A refusal holds only for the refused tools, and only where simpler words helped.
 func TestSimpleToolsAreRememberedWhereTheyHelped(t *testing.T) {
 	tool := func(name string) model.Request {
 		return model.Request{Name: "m", Tools: []model.ToolSpec{{Name: name, Parameters: json.RawMessage(`{}`)}}}
@@ -254,7 +254,7 @@ func TestCallsOfARequestWithoutToolsGetSimpleNames(t *testing.T) {
 	assert.Equal(t, []string{"get-x", "get_x", "get_x"}, sent)
 }
 
-// Mostly a provider has refused nothing. Then a call costs no look at its tools, of which there may be megabytes.
+// Mostly a provider has refused nothing. Then a call does not read its tools, which may have megabytes.
 func TestNothingIsReadOfToolsThatNobodyRefused(t *testing.T) {
 	m := model.WithSimpleTools(quiet{})
 	r := model.Request{Name: "m", Tools: make([]model.ToolSpec, 128)}

@@ -90,7 +90,7 @@ func whole(body io.Reader, event func(data []byte) (bool, error)) error {
 	return err
 }
 
-// finish reads what follows the last event, if it has arrived already: only then is the connection reused.
+// finish reads the bytes after the last event, if they have arrived already: only then is the connection reused.
 func finish(body io.ReadCloser) {
 	late := time.AfterFunc(100*time.Millisecond, func() { _ = body.Close() })
 	defer late.Stop()
@@ -142,7 +142,7 @@ func (r *events) ended(ctx context.Context, err error) error {
 	return failure
 }
 
-// next reads the data of the next event. A last event needs no blank line behind it, unless it is cut off.
+// next reads the data of the next event. The last event needs no blank line after it, unless it is cut off.
 func (r *events) next() (data []byte, err error) {
 	there := false
 	r.failure = false

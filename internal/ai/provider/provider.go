@@ -1,6 +1,6 @@
 // Package provider lists the models that a deployment can reach, by provider.
 //
-// The package must not know who asks. It imports the model port, problem and host.
+// The package must not know its callers. It imports the model port, problem and host.
 package provider
 
 import (
@@ -19,13 +19,13 @@ import (
 // Models are the models of a deployment: a [Set], or those of another program that has the providers' keys (package
 // broker). An error that is not a problem means that the other program cannot be reached; a Set returns no such error.
 type Models interface {
-	// List asks each provider. One that fails is in Unreachable.
+	// List lists the models of each provider. A provider that fails is in Unreachable.
 	List(ctx context.Context) (Listing, error)
 	// Check returns an error unless an agent may name this model.
 	Check(ctx context.Context, provider, name string, skip bool) error
 }
 
-// Set is the models of a deployment, asked by this program.
+// Set is the models of a deployment, reached by this program.
 type Set struct {
 	Catalogues map[string]model.Catalogue // by provider name
 	Host       host.Host
@@ -59,8 +59,8 @@ type Listing struct {
 	Unreachable map[string]string `json:"unreachable,omitempty"` // reasons, by provider name
 }
 
-// List asks each provider in turn, for at most five seconds; an answer is cached for one minute. A provider that
-// fails is in Unreachable. The error is always nil.
+// List calls each provider in turn, for at most five seconds; an answer is cached for one minute. A provider that fails
+// is in Unreachable. The error is always nil.
 func (s *Set) List(ctx context.Context) (Listing, error) {
 	l := Listing{Unreachable: map[string]string{}}
 	for _, provider := range s.providers() {

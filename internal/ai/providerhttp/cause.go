@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Cause is what a failure means for the call, however its provider reports it.
+// Cause is the meaning of a failure for the call, however its provider reports it.
 type Cause int
 
 // The causes.
@@ -20,8 +20,8 @@ const (
 	Wrong                  // the same call never succeeds
 )
 
-// Cause is what this failure means. status is that of the HTTP answer; 0 or 200 where the failure stands within an
-// answer. Its name decides before its words, and its words before the status.
+// Cause returns the meaning of this failure. status is that of the HTTP answer; 0 or 200 where the failure stands
+// within an answer. Its name decides before its words, and its words before the status.
 func (t Trouble) Cause(status int) Cause {
 	within := status < http.StatusBadRequest
 	if within {
@@ -70,7 +70,7 @@ func (t Trouble) Cause(status int) Cause {
 	return Passing
 }
 
-// usedUp reports whether waiting for minutes does not help. A limit of a minute has the same words at some providers.
+// usedUp reports whether waiting for minutes does not help. Some providers have the same words for a limit of a minute.
 // A limit of a day may have a short wait.
 func (t Trouble) usedUp(status int) bool {
 	switch {
@@ -143,7 +143,7 @@ var (
 	key = anyOf(`(incorrect|invalid|wrong|bad|no|missing|unknown) api[ -]?key`, `api[ -]?key [^.;]{0,20}`+
 		`(not valid|invalid|expired|not found|incorrect)`, `security token [^.;]{0,30}(invalid|expired)`)
 
-	// generationCode and generation match failures of what the model wrote, which it may write otherwise.
+	// generationCode and generation match failures of the model's output. Another attempt may have other output.
 	generationCode = anyOf(`tool_use_failed`, `json_validate_failed`)
 	generation     = anyOf(`tool call validation failed`, `failed to call a function`, `model did not call a tool`)
 
@@ -159,7 +159,7 @@ var (
 	invalid = anyOf(`\b(not|n't) (a )?(valid|allowed|supported|one of)\b`, `\binvalid (value|argument|enum|name|input)`,
 		`\bis (invalid|unknown)\b`, `(supported|allowed|valid) (values|options) `, `validation error`)
 
-	// wrong matches the words of failures that servers report as their own, but that only another request mends.
+	// wrong matches the words of failures that servers report as their own, but that only another request avoids.
 	wrongCode = anyOf(`^not_supported`, `^unsupported`, `^model_not_found$`,
 		`^invalid_?argument$`, `^not_found_error$`, `^validation`, `unimplemented`)
 	wrong = anyOf(`\b(image|audio|video|vision|file|tool|function|system|reasoning|thinking|grammar|schema|stream|`+

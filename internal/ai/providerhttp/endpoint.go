@@ -21,8 +21,8 @@ type Endpoint struct {
 }
 
 // Post sends JSON; accept is the content type of the answer. The error is that of a call without an answer. The answer
-// may be a [Refusal], and its body must be closed. A request of which something was written is not sent again here: the
-// caller counts it and decides.
+// may be a [Refusal], and its body must be closed. A request that was partly written is not sent again here: the caller
+// counts it and decides.
 func (e Endpoint) Post(ctx context.Context, body []byte, accept string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, bytes.NewReader(body))
 	if err != nil {
@@ -45,7 +45,7 @@ func Sending(ctx context.Context) (_ context.Context, sent func() bool) {
 // maxRefusal limits how much is read of the body of a refusal, in bytes.
 const maxRefusal = 64 << 10
 
-// Refusal is the report of an answer other than 200: its status, and what is wrong, with the wait that it asks for.
+// Refusal reads an answer other than 200. It returns its status and its failure, with the wait that it asks for.
 func Refusal(answer *http.Response) (status int, trouble Trouble) {
 	raw, _ := io.ReadAll(io.LimitReader(answer.Body, maxRefusal)) // of a body that breaks off, what came
 	trouble = Said(raw)

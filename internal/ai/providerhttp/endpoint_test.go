@@ -15,7 +15,7 @@ import (
 	"agentplatform/internal/ai/providerhttp"
 )
 
-// A provider may bill a request that it has read, even where it then closes the connection. net/http may send a request
+// A provider may bill a request that it has read, even if it then closes the connection. net/http may send a request
 // again once for each connection that it keeps.
 func TestARequestThatWasReadIsNotSentAgain(t *testing.T) {
 	const kept = 10

@@ -14,7 +14,7 @@ type Failure[Kind ~string] struct {
 	Err     error
 	Trouble Trouble // as the provider reported it
 	Cut     bool    // the connection broke while the answer came, and the caller did not end it
-	// Begun: the provider got the request and did not refuse it: it may have worked on it, and bill that.
+	// Begun: the provider got the request and did not refuse it. It may have worked on it, and may bill that.
 	Begun bool
 	Mute  bool // the provider had begun an answer, and nothing of it came
 

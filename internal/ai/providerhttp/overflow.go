@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// tooLong reports whether the request does not fit the model's context window. Names of failures are believed before
+// tooLong reports whether the request does not fit the model's context window. Names of failures have precedence over
 // words.
 func (t Trouble) tooLong(status int) bool {
 	switch {

@@ -56,7 +56,7 @@ var (
 	hexAndColons = regexp.MustCompile(`(?i)\b[0-9a-f]{1,4}(:[0-9a-f]{0,4}){2,7}|::[0-9a-f][0-9a-f:]*`)
 )
 
-// secrets are texts of which no part may be shown that is long enough to identify one.
+// secrets are texts of which no part may be shown that is long enough to identify one of them.
 type secrets struct {
 	parts map[string]bool // all substrings that are long enough to reveal a secret
 	short []string        // secrets shorter than that, removed only as a whole

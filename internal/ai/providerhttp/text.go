@@ -31,9 +31,9 @@ func (t *Text) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Unquote is the text of a valid JSON string. encoding/json replaces other bytes than Unicode. Some providers send the
-// halves of a surrogate pair, or the bytes of a character, in two strings. Both stay here: a half is the three bytes
-// that it would have in UTF-8.
+// Unquote is the text of a valid JSON string. encoding/json replaces bytes that are not Unicode. Some providers send
+// the halves of a surrogate pair, or the bytes of a character, in two strings. Both stay here: a half is the three
+// bytes that it would have in UTF-8.
 func Unquote(raw []byte) (text string, is bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false

@@ -66,7 +66,7 @@ func Said(body []byte) (t Trouble) {
 // firstEvent matches the first event of a stream that may be an object.
 var firstEvent = regexp.MustCompile(`(?m)^(?:data|error): ?(\{.*\})\s*?$`)
 
-// failed reports whether a member is one of a failure.
+// failed reports whether a member describes a failure.
 func failed(member any) bool {
 	switch member := member.(type) {
 	case nil:
@@ -167,7 +167,7 @@ func (t *Trouble) add(words string) {
 	t.words = append(t.words, clip(words))
 }
 
-// param adds what of the request a failure names: a name, or a path of names.
+// param adds the part of the request that a failure names: a name, or a path of names.
 func (t *Trouble) param(v any) {
 	if path, is := v.([]any); is && len(path) > 0 {
 		v = path[len(path)-1]
@@ -232,7 +232,7 @@ func (t Trouble) status() int {
 	return 0
 }
 
-// statuses are those with which failures of these names come before a stream has begun.
+// statuses are the HTTP statuses that failures of these names have before a stream has begun.
 var statuses = map[string]int{
 	"invalid_request_error": http.StatusBadRequest, "badrequesterror": http.StatusBadRequest,
 	"validationexception": http.StatusBadRequest, "authentication_error": http.StatusUnauthorized,

@@ -35,8 +35,9 @@ func sentAt(h http.Header) time.Time {
 	return at
 }
 
-// resets is the wait until each limit that is used up is there again. Providers send what remains of a limit and its
-// reset under like names: X-Ratelimit-Remaining-Tokens, Anthropic-Ratelimit-Requests-Remaining, Ratelimit-Remaining.
+// resets is the longest wait until a limit that is used up is available again. Providers send the rest of a limit and
+// its reset under similar names: X-Ratelimit-Remaining-Tokens, Anthropic-Ratelimit-Requests-Remaining,
+// Ratelimit-Remaining.
 func resets(h http.Header) (wait time.Duration) {
 	for name := range h {
 		if !strings.Contains(name, "Ratelimit") || !strings.Contains(name, "Remaining") {
@@ -72,7 +73,7 @@ func within(seconds float64) time.Duration {
 	return time.Duration(min(seconds, maxWait.Seconds()) * float64(time.Second))
 }
 
-// duration reads what providers write: 1.5s, 6m0s, 250ms, or a number of seconds.
+// duration reads the forms of providers: 1.5s, 6m0s, 250ms, or a number of seconds.
 func duration(text string) time.Duration {
 	if s, err := strconv.ParseFloat(text, 64); err == nil {
 		return within(s)

@@ -55,7 +55,7 @@ func (c Credentials) Redactor() func(text string) string {
 	}
 }
 
-// secrets are what others must not read of the credentials.
+// secrets are the parts of the credentials that others must not read.
 func (c Credentials) secrets() []string {
 	secrets := []string{c.Token, c.Value, c.Password}
 	if fields := strings.Fields(c.Value); len(fields) > 1 { // as in "Bearer …"
@@ -119,10 +119,11 @@ type view struct {
 	next func(text string) (c int, n int)
 }
 
-// views are the text without white space and with its escapes decoded, and its hex digits without what separates them.
+// views are two views of a text: without white space and with its escapes decoded, and its hex digits without
+// separators.
 var views = [2]view{{plainly}, {digits}}
 
-// sought are what is looked for in each of the views.
+// sought are the byte sequences that are searched for in each of the views.
 func sought(secrets []string) (forms [len(views)][][]byte) {
 	for _, secret := range secrets {
 		if secret = strings.Join(strings.Fields(secret), ""); len(secret) < enough {
@@ -144,8 +145,8 @@ func sought(secrets []string) (forms [len(views)][][]byte) {
 	return forms
 }
 
-// without replaces what reads as one of some forms in the view of a text. It reads the text once, and again where there
-// is one.
+// without removes text that reads as one of some forms in the view of a text. It reads the text once, and once more if
+// there is such a form.
 func (v view) without(text string, forms [][]byte) string {
 	if len(forms) == 0 {
 		return text
@@ -192,7 +193,7 @@ func (v view) without(text string, forms [][]byte) string {
 	return b.String()
 }
 
-// plainly decodes what JSON, JavaScript, HTML and addresses have for a byte.
+// plainly decodes the escapes of a byte in JSON, JavaScript, HTML and addresses.
 func plainly(text string) (c, n int) {
 	switch text[0] {
 	case ' ', '\t', '\r', '\n':
@@ -221,7 +222,7 @@ func plainly(text string) (c, n int) {
 	return int(text[0]), 1
 }
 
-// number decodes a number of so many digits, or fewer before an end; else the first byte stands for itself.
+// number decodes a number of so many digits, or fewer before an end. Otherwise the first byte stands for itself.
 func number(text, begin string, size, base int, end string) (c, n int) {
 	rest, found := strings.CutPrefix(text, begin)
 	if end != "" {
@@ -237,7 +238,7 @@ func number(text, begin string, size, base int, end string) (c, n int) {
 	return int(value), len(begin) + size + len(end)
 }
 
-// digits reads hex digits, in lower case, and nothing of what may stand between them.
+// digits reads hex digits, in lower case, and skips the separators between them.
 func digits(text string) (c, n int) {
 	switch b := text[0]; {
 	case b >= 'A' && b <= 'F':

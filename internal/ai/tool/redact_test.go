@@ -30,8 +30,7 @@ func reversed(text string) string {
 	return string(b)
 }
 
-// A server that repeats a secret in another form shows no part of it that anybody could decode, and nothing else is
-// lost.
+// If a server repeats a secret in another form, no part of it is shown that anybody could decode. Nothing else is lost.
 func TestAnEncodedSecretIsRemoved(t *testing.T) {
 	const secret = "s3cret!Wörd+/=42"
 	std, web := base64.StdEncoding.EncodeToString, base64.URLEncoding.EncodeToString
@@ -64,7 +63,7 @@ func TestAnEncodedSecretIsRemoved(t *testing.T) {
 	assert.Equal(t, `{"a":"[credentials]"}`, redact(`{"a":"`+each(`\u%04x`, "", "s3cret!Word42")+`"}`))
 }
 
-// Short secrets are removed as they are and in few forms: other texts would have the others by chance.
+// Short secrets are removed as they are and in few forms: other texts would contain the other forms by chance.
 func TestATextWithoutTheSecretIsWhole(t *testing.T) {
 	text := strings.Repeat("the pass word of a bath is 70 61 73 73, or c3Nh&#112; 100%ab \\u00zz &#x; 0x \\", 3)
 	for _, secret := range []string{"abc", "wxyz", "pass word of a boat", "70617373!"} {

@@ -57,7 +57,7 @@ func (s Selection) Check() error {
 	return nil
 }
 
-// parted divides an entry into what it looks at ("tag", "path" or "") and its pattern.
+// parted divides an entry into its kind ("tag", "path" or "") and its pattern.
 func parted(entry string) (at, pattern string) {
 	for _, at := range []string{"tag", "path"} {
 		if pattern, ok := strings.CutPrefix(entry, at+":"); ok {
@@ -67,8 +67,8 @@ func parted(entry string) (at, pattern string) {
 	return "", entry
 }
 
-// Choose returns which of the candidates are chosen, by their index. An entry of requested that matches none of them is
-// an [Error] with its field: a misspelt exclusion would let tools in. The tools of a stored entry may have gone.
+// Choose returns the indexes of the chosen candidates. An entry of requested that matches none of them is an [Error]
+// with its field: a misspelt exclusion would let tools in. The tools of a stored entry may no longer exist.
 func (s Selection) Choose(all []Candidate, requested *Selection) (chosen []int, err error) {
 	if requested == nil {
 		requested = &Selection{}
@@ -132,7 +132,7 @@ func matches(parts []string, text string) bool {
 
 const shown = 8
 
-// known lists what an entry of its kind could match.
+// known lists the texts that an entry of its kind could match.
 func known(all []Candidate, entry string) string {
 	counts := map[string]int{}
 	at, _ := parted(entry)

@@ -40,14 +40,14 @@ type Spec struct {
 type Definition struct {
 	Spec
 
-	// Own is the server's own name of the tool, where the binding does not have it as its member name. Two tools with
-	// different ones are different tools.
+	// Own is the server's own name of the tool, if the binding does not have it as its member name. Two tools with
+	// different own names are different tools.
 	Own string `json:"-"`
 	// ReadOnly: the server declares that a call changes nothing. A binding with a method needs no declaration.
 	ReadOnly bool `json:"-"`
 
-	// Binding is what the kind needs for a call. Other packages read only its members name (the server's own name of
-	// the tool), method, url and beside. url is set where calls go to another address than the endpoint's URL.
+	// Binding is the data that the kind needs for a call. Other packages read only its members name (the server's own
+	// name of the tool), method, url and beside. url is set if calls go to another address than the endpoint's URL.
 	Binding json.RawMessage `json:"binding,omitempty"`
 	// Problem is why the tool cannot be called, in words; empty where it can.
 	Problem string `json:"-"`
@@ -64,7 +64,7 @@ func (d Definition) Origin() string {
 	return Origin(b.URL)
 }
 
-// Beside reports whether a document names the server of this tool beside its own: for a path or an operation alone.
+// Beside reports whether the document names the tool's server for its path or operation alone, besides its own server.
 func (d Definition) Beside() bool {
 	var b struct {
 		Beside bool `json:"beside"`
@@ -154,8 +154,8 @@ type Invocation struct {
 	Resumed bool     // an earlier session of the run has called the same server
 }
 
-// Question is the error of a call whose server asks for what only a human knows. The call has ended without a result;
-// it may be made again, with the answer.
+// Question is the error of a call whose server needs an answer of a human. The call has ended without a result. It may
+// be made again, with the answer.
 type Question struct {
 	ID      string // the same whenever the server asks the same
 	Text    string
@@ -198,7 +198,7 @@ type Connector interface {
 	Session(e Endpoint) Session
 }
 
-// Session makes calls of which a server may remember the ones before. It is safe for concurrent use.
+// Session makes calls. A server may remember earlier calls of the session. It is safe for concurrent use.
 type Session interface {
 	// Call is that of [Kind].
 	Call(ctx context.Context, d Definition, i Invocation) (Result, error)
@@ -281,13 +281,13 @@ type Offer struct {
 	Approval    Approval
 	Timeout     time.Duration
 	Call        func(ctx context.Context, i Invocation) (Result, error)
-	// End ends what the calls of the toolkit's tools have left open; set at the first of these tools, or nil. The
-	// opener of tools calls it once no call is at work any more, see [End].
+	// End ends the sessions that calls of the toolkit's tools have left open. It is set at the first of these tools, or
+	// nil. The opener of tools calls it after the last call has ended, see [End].
 	End func()
 }
 
-// End ends what calls of these tools have left open, side by side where there are several such things. run begins a
-// function and returns what waits for it.
+// End ends the sessions that calls of these tools have left open, concurrently where there are several. run begins a
+// function and returns a function that waits for it.
 func End(offers []Offer, run func(func()) func()) {
 	var ends []func()
 	for _, o := range offers {
@@ -308,7 +308,7 @@ func End(offers []Offer, run func(func()) func()) {
 	}
 }
 
-// Fingerprint is a hash of a tool's definition and place: approving a call approves exactly this definition.
+// Fingerprint is a hash of a tool's definition and endpoint: approving a call approves exactly this definition.
 func Fingerprint(place, definition any) string {
 	b, err := json.Marshal([]any{place, definition})
 	if err != nil {
@@ -357,10 +357,10 @@ func Unknown(all []Offer, list []string) (names []string) {
 	return names
 }
 
-// Unlisted are the tools that one list of names has, as [Listed] reads it, and another has no more. Its work grows with
-// the names and with the tools: all may be those of a hundred toolkits.
+// Unlisted returns the tools that the list was has, as [Listed] reads it, and that now has no more. Its work is linear
+// in the names and in the tools: all may be those of a hundred toolkits.
 func Unlisted(all []Offer, was, now []string) []string {
-	// open are the tools that now does not name, by the names that may have meant them.
+	// open are the tools that now does not name, by the names that may have matched them.
 	kept, open := map[string]bool{}, map[string]string{}
 	for _, name := range now {
 		kept[Name(name)] = true
@@ -389,7 +389,7 @@ func Unlisted(all []Offer, was, now []string) []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 }
 
-// Longer makes a longer name from one that is taken, with a suffix that identifies the tool.
+// Longer makes a longer name from one that is in use, with a suffix that identifies the tool.
 func Longer(name, after string) string {
 	after = "_" + after[max(0, len(after)-MaxName/2+1):]
 	return name[:min(len(name), MaxName-len(after))] + after
@@ -410,11 +410,11 @@ type Approval struct {
 	Pattern  string `json:"pattern,omitempty"` // a regular expression; empty: whenever the argument is present
 }
 
-// Always is the approval that a tool begins with if its calls may change something.
+// Always is the first approval of a tool whose calls may change something.
 var Always = Approval{Mode: "always"}
 
-// Loosens reports whether some call needs an approval by was and may need none by a. Patterns are compared as texts,
-// where only more alternatives at the end are known to match more.
+// Loosens reports whether some call needs an approval by was and may need none by a. Patterns are compared as texts. A
+// pattern is known to match more only if it has more alternatives at its end.
 func (a Approval) Loosens(was Approval) bool {
 	switch {
 	case was.Mode == "" || was.Mode == "never" || a.Mode == "always":
@@ -483,7 +483,7 @@ func (e *Error) Error() string { return e.Message }
 // Fail makes an [Error].
 func Fail(format string, args ...any) error { return &Error{Message: fmt.Sprintf(format, args...)} }
 
-// Clip cuts a text that others wrote to at most limit bytes of whole characters, and marks the cut with "…".
+// Clip cuts a text of others to at most limit bytes of whole characters, and marks the cut with "…".
 func Clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -35,7 +35,7 @@ func New(account aws.Config) *Model {
 		func(o *bedrockruntime.Options) { o.Retryer = aws.NopRetryer{} })}
 }
 
-// Embed asks Bedrock, in as many requests as the model needs.
+// Embed calls Bedrock, in as many requests as the model needs.
 func (m *Model) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
 	f, err := familyOf(r)
 	if err != nil {

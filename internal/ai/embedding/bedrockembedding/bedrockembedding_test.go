@@ -28,7 +28,7 @@ func account(address string) aws.Config {
 
 func open(address string) embedding.Model { return bedrockembedding.New(account(address)) }
 
-// read checks what all requests have in common, and decodes the body into a structure that has all of its members.
+// read checks the members that all requests have, and decodes the body into a structure that has all of its members.
 func read(t testing.TB, model string, r *http.Request, body []byte, into any) {
 	path, err := url.PathUnescape(r.URL.EscapedPath())
 	assert.NoError(t, err)
@@ -121,7 +121,7 @@ func fuzz(f *testing.F, p embeddingtest.Protocol) {
 func FuzzTitan(f *testing.F)  { fuzz(f, titan) }
 func FuzzCohere(f *testing.F) { fuzz(f, cohere4) }
 
-// Version 3 sends a plain list where no types were asked for; some gateways do so always.
+// Version 3 sends a plain list where no types were requested. Some gateways always do so.
 func TestCohereMaySendAPlainList(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Amzn-Bedrock-Input-Token-Count", "5")

@@ -19,7 +19,7 @@ type family struct {
 	read       func(body []byte, r embedding.Request) (embedding.Reply, error)
 }
 
-// A call of Bedrock takes a few hundred milliseconds; what has not come after a minute does not come.
+// timeout limits a call of Bedrock, which takes a few hundred milliseconds. An answer does not arrive after a minute.
 const timeout = time.Minute
 
 var families = []family{

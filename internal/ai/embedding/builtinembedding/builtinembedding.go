@@ -20,10 +20,10 @@ import (
 // change the name.
 const Name = "lexical-1"
 
-// Dimensions are those of a vector unless others are asked for.
+// Dimensions is the number of a vector's dimensions, unless the request has another one.
 const Dimensions = 512
 
-// maxCharacters limits the text of a vector; what follows is cut.
+// maxCharacters limits the text of a vector; the rest is cut.
 const maxCharacters = 100_000
 
 // Model makes vectors of hashes. The zero value is ready.
@@ -32,7 +32,7 @@ type Model struct{}
 // New makes the model.
 func New() Model { return Model{} }
 
-// Embed makes the vectors. It counts no tokens, as none are paid for.
+// Embed makes the vectors. It counts no tokens, because nobody pays for them.
 func (Model) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
 	dimensions := cmp.Or(r.Dimensions, Dimensions)
 	switch {

@@ -60,7 +60,7 @@ func TestEqualTextsHaveEqualVectors(t *testing.T) {
 	}
 }
 
-// Of each list, every text is more like the first one than those after it are.
+// In each list, every text is more like the first one than the texts after it.
 func TestTextsAreAlikeBySpelling(t *testing.T) {
 	for _, texts := range [][]string{
 		{"How are invoices paid?", "how are INVOICES paid", "An invoice was paid.", "We pay for everything.",
@@ -79,7 +79,7 @@ func TestTextsAreAlikeBySpelling(t *testing.T) {
 	}
 }
 
-// It is lexical: this is what nobody may expect of it.
+// The model is lexical: synonyms have different vectors.
 func TestSynonymsAreNotAlike(t *testing.T) {
 	v := vectors(t, "automobile repair", "fixing a car")
 	assert.Less(t, embeddingtest.Cosine(v[0], v[1]), 0.1)

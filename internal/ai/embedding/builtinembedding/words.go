@@ -41,7 +41,7 @@ func isShort(word string) bool {
 	return true
 }
 
-// The pieces of a word have so many characters, of which the first or last may be its border.
+// The pieces of a word have so many characters. The first or last of these may stand for the word's border.
 const (
 	shortestPiece        = 3
 	shortestOfIdeographs = 2

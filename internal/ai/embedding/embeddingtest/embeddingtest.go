@@ -131,7 +131,7 @@ func Sound(t testing.TB, r embedding.Request, reply embedding.Reply) {
 	assert.LessOrEqual(t, reply.Tokens, int64(most), "a token stands for a byte at least")
 }
 
-// Cosine is that of the angle between vectors of unit length.
+// Cosine returns the cosine of the angle between vectors of unit length.
 func Cosine(a, b []float32) (sum float64) {
 	for i := range a {
 		sum += float64(a[i]) * float64(b[i])
@@ -139,7 +139,7 @@ func Cosine(a, b []float32) (sum float64) {
 	return sum
 }
 
-// VectorOf is the vector that the suite's server has for a text: not of unit length, as many models'.
+// VectorOf is the vector that the suite's server has for a text. Its length is not 1, as with many models.
 func VectorOf(text string, dimensions int) []float32 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(text))

@@ -19,7 +19,7 @@ import (
 	"agentplatform/internal/ai/providerhttp"
 )
 
-// RunEndpoint checks what the adapter of an endpoint guarantees, however the endpoint behaves.
+// RunEndpoint checks the guarantees of an endpoint's adapter, for any behaviour of the endpoint.
 func RunEndpoint(t *testing.T, p Protocol) {
 	t.Run("of a proper endpoint", func(t *testing.T) {
 		m, _ := p.open(t, nil)
@@ -314,7 +314,7 @@ func (p Protocol) testBroken(t *testing.T) {
 	}
 }
 
-// The server's request ends when the client closes the connection, which is what it waits for.
+// The server waits until its request ends, which is when the client closes the connection.
 func (p Protocol) testCancel(t *testing.T) {
 	for name, start := range map[string]string{"before the answer": "", "in the answer": `{"embedding":[0.1,`} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/ai/embedding"
 )
 
-// Protocol is how an endpoint is asked and answers, for the suite's server.
+// Protocol describes an endpoint's requests and answers, for the suite's server.
 type Protocol struct {
 	Name       string // of a model that the adapter has
 	Dimensions int    // that this model may be asked for, besides 0
@@ -22,13 +22,14 @@ type Protocol struct {
 	Texts      int    // at most, in a request
 	Characters int    // at most, of a text
 
-	// Open makes the adapter for the server's address. It sends Secret to be let in.
+	// Open makes the adapter for the server's address. The adapter authenticates with Secret.
 	Open   func(address string) embedding.Model
 	Secret string
 
-	// Read checks the form of a request, with testify, and returns its texts and the asked dimensions, or 0.
+	// Read checks the form of a request, with testify. It returns its texts and the requested dimensions, or 0.
 	Read func(t testing.TB, r *http.Request, body []byte) (texts []string, dimensions int)
-	// Write is the body of a reply with these vectors, each of which is a piece of JSON, and with a claim of tokens.
+	// Write returns the body of a reply with these vectors, each of which is a piece of JSON, and with a count of
+	// tokens.
 	Write func(vectors []string, tokens int64) (body string)
 	// Counts reports that the model counts tokens.
 	Counts bool
@@ -41,7 +42,7 @@ type asked struct {
 	request    *http.Request
 }
 
-// answer is what the server sends; the zero value has it answer properly.
+// answer is an answer of the server; the zero value is a proper one.
 type answer struct {
 	status  int // 0: 200
 	header  http.Header

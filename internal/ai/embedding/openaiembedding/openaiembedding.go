@@ -41,7 +41,7 @@ func New(baseURL, key string, client *http.Client) *Model {
 	return &Model{endpoint: providerhttp.Endpoint{URL: url, Header: header, Client: client}}
 }
 
-// Embed asks the endpoint, in as many requests as it needs.
+// Embed calls the endpoint, in as many requests as it needs.
 func (m *Model) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
 	return embedding.InBatches(ctx, r, limits, m.call)
 }

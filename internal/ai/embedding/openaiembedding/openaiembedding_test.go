@@ -128,8 +128,8 @@ func TestAnErrorInAProperAnswerIsAFailure(t *testing.T) {
 	assert.ErrorContains(t, err, "the backend is gone")
 }
 
-// Voyage refuses encoding_format float, LiteLLM the parameter for models of Gemini (hindsight#925). Others, such as
-// DeepInfra, refuse a request without it (hindsight#434).
+// Voyage refuses encoding_format float, and LiteLLM refuses the parameter for models of Gemini (hindsight#925). Others,
+// such as DeepInfra, refuse a request without it (hindsight#434).
 func TestAFormatThatIsRefusedIsLeftOut(t *testing.T) {
 	for _, refusal := range []string{
 		`{"detail":"The request body is not valid JSON, or some arguments were not specified properly. In ` +
@@ -162,7 +162,8 @@ func TestAFormatThatIsRefusedIsLeftOut(t *testing.T) {
 	}
 }
 
-// A refusal may repeat a text that has the word: it refuses the format only if a request without it succeeds.
+// A refusal may repeat a text that has the parameter's name. It refuses the format only if a request without it
+// succeeds.
 func TestAFormatIsLeftOutLaterOnlyWhereThatHelped(t *testing.T) {
 	for status, want := range map[int]embedding.Kind{
 		http.StatusBadRequest: embedding.BadRequest, http.StatusServiceUnavailable: embedding.Retryable,

@@ -218,7 +218,7 @@ func (h *received) take(e event) {
 	}
 }
 
-// start begins a block, unless the start of b, which has its index, is only repeated. Some endpoints give all blocks
+// start begins a block, unless this only repeats the start of b, which has its index. Some endpoints give all blocks
 // one index, or none, and some send no ends of blocks.
 func (h *received) start(e event, b *begun) {
 	c := e.Block
@@ -247,7 +247,7 @@ func (h *received) begin(c content) *begun {
 	return b
 }
 
-// raise takes over the counts that are claimed: each claim covers the whole reply so far.
+// raise takes over claimed counts: each claim covers the whole reply so far.
 func (u *usage) raise(claimed usage) {
 	u.Input, u.Output = cmp.Or(claimed.Input, u.Input), cmp.Or(claimed.Output, u.Output)
 	u.CacheRead = cmp.Or(claimed.CacheRead, u.CacheRead)

@@ -112,8 +112,8 @@ func (m *Model) input(r model.Request) (*bedrockruntime.ConverseStreamInput, err
 	return in, nil
 }
 
-// messages converts a conversation: Converse requires user and assistant messages to alternate, so neighbours of
-// one role are merged.
+// messages converts a conversation. Converse requires user and assistant messages to alternate, so neighbours of one
+// role are merged.
 func messages(conversation []model.Message) []types.Message {
 	var list []types.Message
 	for _, m := range conversation {
@@ -202,8 +202,8 @@ func sum(counts ...*int32) (total int64) {
 	return total
 }
 
-// masked reports whether all that a guardrail did was to mask parts of texts. The reason for which a reply stopped is
-// the same as where it blocks.
+// masked reports whether a guardrail only masked parts of texts. The stop reason of the reply is the same as where it
+// blocks.
 func masked(t *types.ConverseStreamTrace) bool {
 	if t == nil || t.Guardrail == nil {
 		return false

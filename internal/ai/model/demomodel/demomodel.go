@@ -246,7 +246,7 @@ func resultLines(results []model.Result) []string {
 	return lines
 }
 
-// passage is one that a search has found, as models are shown it.
+// passage is a passage of a search, in the form that models read.
 type passage struct {
 	N     int    `json:"n"`
 	State string `json:"state"` // why it is not shown; empty: it is

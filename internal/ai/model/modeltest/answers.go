@@ -19,7 +19,7 @@ import (
 	"agentplatform/internal/ai/model"
 )
 
-// Answer is what a server answers to a call, and what an adapter makes of it.
+// Answer is a server's answer to a call, and the adapter's result.
 type Answer struct {
 	Server  string            `json:"server"` // and the way in which it answers
 	Source  string            `json:"source"` // where this is documented or was reported
@@ -42,7 +42,7 @@ type Answer struct {
 var answers []byte
 
 // Answers are answers of servers, as they document them or as they were reported in public. Lines that name no product
-// have forms that these could have, too.
+// have forms that servers could also send.
 func Answers(t testing.TB) (list []Answer) {
 	t.Helper()
 	lines := bufio.NewScanner(bytes.NewReader(answers))
@@ -95,7 +95,7 @@ func (p Provider) sent(a Answer) string {
 	return b.String()
 }
 
-// RunAnswers lets an adapter be answered each of [Answers] of its API. A failure is also sent as an event of a stream
+// RunAnswers sends each of [Answers] of an adapter's API to the adapter. A failure is also sent as an event of a stream
 // and with the status 200, where the provider could do that.
 func RunAnswers(t *testing.T, p Provider) {
 	t.Helper()

@@ -16,8 +16,8 @@ var blanks = []string{"", " ", "\n\n", "\t \r\n", "\u00a0", "\u200b", "\ufeff\u2
 	"\u2800", "\u200d\ufe0f", "\x00"}
 
 // RunTexts checks that an adapter sends no blank text, also where parts of a conversation are blank. texts takes the
-// texts and the authors of the messages out of a body, those of the instructions and the results of tools, too.
-// Passages arrive as they are.
+// texts and the authors of the messages out of a body. This includes the instructions and the results of tools.
+// Passages are sent unchanged.
 func RunTexts(
 	t *testing.T, open func(address string) model.Model,
 	texts func(t *testing.T, body []byte) (texts, authors []string),
@@ -75,7 +75,7 @@ func RunTexts(
 	}
 }
 
-// runPassages checks that a provider is sent passages as they are, outside of any tag, which a document could close.
+// runPassages checks that passages are sent unchanged and outside of any tag, which a document could close.
 func runPassages(
 	t *testing.T, open func(address string) model.Model,
 	texts func(t *testing.T, body []byte) (texts, authors []string),

@@ -12,8 +12,8 @@ import (
 	"agentplatform/internal/ai/model"
 )
 
-// RunCancel checks that ending a call's context closes the connection to the provider, which otherwise continues
-// and bills. Open makes the adapter for an address; kind is the content type of its streams.
+// RunCancel checks that ending a call's context closes the connection to the provider. Otherwise the provider would
+// continue and bill. Open makes the adapter for an address; kind is the content type of its streams.
 func RunCancel(t *testing.T, kind string, open func(address string) model.Model) {
 	t.Helper()
 	begun, closed := make(chan struct{}), make(chan struct{})

@@ -27,8 +27,8 @@ func sentBody(t *testing.T, open func(address string) model.Model, r model.Reque
 	return body
 }
 
-// RunDeclared checks that a request without tools declares those that its conversation has calls of, once each: some
-// providers refuse it otherwise. declared takes the tools' names out of a body.
+// RunDeclared checks a request without tools: it must declare the tools that its conversation has calls of, once each.
+// Some providers refuse it otherwise. declared takes the tools' names out of a body.
 func RunDeclared(t *testing.T, open func(address string) model.Model, declared func(body []byte) []string) {
 	t.Helper()
 	object := json.RawMessage(`{}`)

@@ -12,8 +12,8 @@ import (
 	"agentplatform/internal/ai/model"
 )
 
-// RunLarge lets an adapter read an event with very many JSON values, which cost a reader far more than their
-// bytes. Before and behind are the bytes around the values in the event.
+// RunLarge lets an adapter read an event with very many JSON values, which use far more memory than their bytes. before
+// and behind are the bytes around the values in the event.
 func RunLarge(t *testing.T, before, behind string, open func(client *http.Client) model.Model) {
 	t.Helper()
 	for _, one := range []string{`{}`, `[]`, `0`, `""`, `{"type":"text","text":""}`} {

@@ -12,9 +12,9 @@ import (
 	"agentplatform/internal/ai/model"
 )
 
-// RunSpent checks that a call that fails returns the usage that its provider reported until then. begun is the
-// beginning of a stream: it reports 1000 tokens of input and 7 of output, and then has a text. ends are how the stream
-// goes on, by what is wrong with them. kind is the stream's content type.
+// RunSpent checks that a failed call returns the usage that its provider reported until then. begun is the beginning of
+// a stream: it reports 1000 tokens of input and 7 of output, and then has a text. ends are continuations of the stream,
+// by their fault. kind is the stream's content type.
 func RunSpent(
 	t *testing.T, kind string, open func(address string) model.Model, begun []byte, ends map[string][]byte,
 ) {

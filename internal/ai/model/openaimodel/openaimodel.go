@@ -98,9 +98,9 @@ type (
 	}
 )
 
-// Converse makes one request, and another where the endpoint refuses a parameter that it has under another name or can
-// do without. It is streamed, unless nothing came of the stream before. Every error is a [model.Error]; the caller
-// decides by its kind whether to retry.
+// Converse makes one request. It makes another one if the endpoint refuses a parameter that has another name there or
+// is not needed. The request is streamed, unless the previous stream of this model had no event. Every error is a
+// [model.Error]; the caller decides by its kind whether to retry.
 func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 	r = r.Sendable()
 	body := request{Model: r.Name, Messages: messages(r), Temperature: r.Temperature}

@@ -32,7 +32,7 @@ func TestAFailedCallReturnsItsUsage(t *testing.T) {
 		})
 }
 
-// Some proxies reset the connection when the answer has ended. Eight calls were paid for such a reply.
+// Some proxies reset the connection when the answer has ended. Once, eight calls were paid for such a reply.
 func TestAReplyIsWholeWhereTheConnectionBreaksAfterItsEnd(t *testing.T) {
 	for end, kind := range map[string]model.Kind{
 		`"finish_reason":"stop"`: "", `"finish_reason":null`: model.Retryable,

@@ -103,7 +103,7 @@ func (h *received) take(c chunk) {
 	h.used(choice.Usage)
 	h.Stop = cmp.Or(string(choice.FinishReason), h.Stop)
 	part := choice.Delta
-	// Some endpoints repeat the message so far beside each delta. Beside an empty delta it may be the whole reply.
+	// Some endpoints repeat the message so far with each delta. With an empty delta it may be the whole reply.
 	if part == nil || choice.FinishReason != "" && part.empty() && h.Empty() {
 		part = choice.Message
 		h.Ended = h.Ended || part != nil
@@ -125,8 +125,8 @@ func (h *received) take(c chunk) {
 	}
 }
 
-// used takes over a report of usage, which covers the whole reply so far. Gemini and xAI count what the model reasons
-// in the total alone.
+// used takes over a report of usage, which covers the whole reply so far. Gemini and xAI count the tokens of reasoning
+// only in the total.
 func (h *received) used(u *usage) {
 	if u == nil {
 		return

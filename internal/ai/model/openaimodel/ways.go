@@ -8,11 +8,11 @@ import (
 	"agentplatform/internal/ai/model"
 )
 
-// way is how a model of an endpoint takes what endpoints take in different ways. The zero value is that of most.
+// way is one of the forms in which endpoints accept a request. The zero value is the form that most accept.
 //
-// Only OpenAI's own models refuse max_tokens, some of them. Ollama, TGI and LM Studio read nothing else, and Mistral
-// refuses max_completion_tokens. llama.cpp, vLLM, SGLang, LiteLLM, Groq, OpenRouter, xAI, Gemini and DeepSeek read
-// max_tokens as well. Azure has models of both kinds.
+// Only some of OpenAI's own models refuse max_tokens. Ollama, TGI and LM Studio read nothing else, and Mistral refuses
+// max_completion_tokens. llama.cpp, vLLM, SGLang, LiteLLM, Groq, OpenRouter, xAI, Gemini and DeepSeek read max_tokens
+// as well. Azure has models of both kinds.
 type way struct {
 	completion bool // the limit of tokens is max_completion_tokens
 	otherName  bool // the endpoint has refused the name of the limit with which we began
@@ -24,7 +24,7 @@ type way struct {
 	whole bool
 }
 
-// firstWay is the way with which a call of an endpoint begins.
+// firstWay is the first way that a call of an endpoint uses.
 func firstWay(address string) way {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -34,7 +34,7 @@ func firstWay(address string) way {
 	return way{completion: strings.HasSuffix(host, ".api.openai.com") || strings.HasSuffix(host, ".openai.azure.com")}
 }
 
-// tuned sets the parameters of a request of a way.
+// tuned sets the parameters of a request by its way.
 func (b *request) tuned(r model.Request, w way) {
 	b.MaxTokens, b.MaxCompletion = r.MaxTokens, nil
 	b.Stream, b.StreamOptions = !w.whole, &streamOptions{true}
@@ -57,8 +57,8 @@ func (w way) limit() string {
 	return "max_tokens"
 }
 
-// without is the way without what an endpoint has refused. There is none where it has refused something else, or each
-// name of the limit.
+// without returns the way without the parameter that an endpoint has refused. There is none if the endpoint has refused
+// another parameter, or each name of the limit.
 func (w way) without(err error) (other way, is bool) {
 	switch {
 	case model.KindOf(err) != model.BadRequest:
@@ -72,7 +72,7 @@ func (w way) without(err error) (other way, is bool) {
 	return w, is
 }
 
-// ways are those of the models of an endpoint, as this process has learned them.
+// ways caches the ways of the models of an endpoint, for this process.
 type ways struct {
 	first way
 

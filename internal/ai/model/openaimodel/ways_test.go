@@ -145,7 +145,7 @@ func TestARefusalThatNoOtherNameMendsIsTheFailure(t *testing.T) {
 	}
 }
 
-// Models of one endpoint differ: a gateway has some of OpenAI's beside others.
+// Models of one endpoint differ: a gateway may have some of OpenAI's and others.
 func TestWhatAModelRefusesIsRememberedForThatModel(t *testing.T) {
 	server := &picky{refuses: map[string]string{"max_tokens": notMaxTokens}}
 	m := openaimodel.New("http://gateway/v1", "k", &http.Client{Transport: server})

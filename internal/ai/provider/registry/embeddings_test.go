@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/platform/setting"
 )
 
-// An error names the model that lacks a setting. The other models are there.
+// The error names the model that lacks a setting. The other models are made.
 func TestAModelThatLacksSomethingIsNamedAndTheOthersAreThere(t *testing.T) {
 	t.Setenv("AWS_REGION", "eu-central-1")
 	for _, c := range []struct {

@@ -33,15 +33,15 @@ type About struct {
 	Prefixes []string // with which names of its models begin
 }
 
-// entry is a provider: what it is, and what it makes.
+// entry is a provider: its settings, and its models.
 type entry struct {
 	About
 	chat       chat       // nil: it has no such models
 	embeddings embeddings // nil: it has no such models
 }
 
-// chat makes the models that agents may name. An entry holds methods, not functions: the linker drops a method that
-// no part of a program calls, and what only this method needs.
+// chat makes the models that agents may name. An entry holds methods, not functions: the linker drops a method that no
+// part of a program calls, and everything that only this method needs.
 type chat interface {
 	// list makes the list of the models; nil: the settings do not add the provider.
 	list(s setting.Settings) model.Catalogue
@@ -91,8 +91,8 @@ func catalogues(s setting.Settings, wanted func(About) bool) map[string]model.Ca
 	return lists
 }
 
-// Models makes the models of the providers that are configured, by provider name, without calling any. The error is
-// that of one that cannot be made: the AWS configuration cannot be loaded.
+// Models makes the models of the configured providers, by provider name, without calling any. The error is that of a
+// provider that cannot be made: the AWS configuration cannot be loaded.
 func Models(ctx context.Context, s setting.Settings, h host.Host) (map[string]model.Model, error) {
 	models, with := map[string]model.Model{}, tools{h, providerhttp.Client()}
 	for _, e := range all {
@@ -117,8 +117,8 @@ type Embeddings struct {
 	Lacking error // joins what some of the models lack, such as a key; nil: nothing. The others are there
 }
 
-// ReadEmbeddings reads which embedding models the settings offer, and makes none. The error names EMBEDDING_MODELS or
-// EMBEDDING_OPTIONS, which cannot be used.
+// ReadEmbeddings reads which embedding models the settings offer, and makes none. The error names the invalid setting:
+// EMBEDDING_MODELS or EMBEDDING_OPTIONS.
 func ReadEmbeddings(s setting.Settings) (Embeddings, error) {
 	var providers []string
 	for _, e := range all {
@@ -137,9 +137,9 @@ func ReadEmbeddings(s setting.Settings) (Embeddings, error) {
 	return Embeddings{Models: map[string]embedding.Model{}, Names: names, Options: options}, nil
 }
 
-// OpenEmbeddings makes the embedding models that the settings name, without calling any. keyed makes those of a
-// provider that has an API key; nil: they are made here, with the key of the settings. The error is that of
-// [ReadEmbeddings].
+// OpenEmbeddings makes the embedding models that the settings name, without calling any. keyed returns the models of a
+// provider that has an API key. If keyed is nil, they are made here, with the keys of the settings. The error is that
+// of [ReadEmbeddings].
 func OpenEmbeddings(
 	ctx context.Context, s setting.Settings, keyed func(provider string) embedding.Model,
 ) (Embeddings, error) {

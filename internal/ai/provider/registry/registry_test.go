@@ -50,7 +50,7 @@ func TestEachSettingAddsItsProvider(t *testing.T) {
 	}
 }
 
-// The words are Gemini's (zed#44875). Its API behind OpenAI's knows few keywords of JSON schema.
+// The words are Gemini's (zed#44875). Its endpoint of OpenAI's API knows few keywords of JSON schema.
 func TestAModelThatRefusesItsToolsIsSentSimplerOnes(t *testing.T) {
 	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

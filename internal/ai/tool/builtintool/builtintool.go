@@ -40,7 +40,7 @@ func (*Kind) Discover(context.Context, tool.Endpoint) ([]tool.Definition, error)
 	return slices.Clone(definitions), nil
 }
 
-// Call runs one of them. It returns a [tool.Error] for arguments that cannot be used and for a tool that does not
+// Call runs one of the tools. It returns a [tool.Error] for arguments that cannot be used and for a tool that does not
 // exist.
 func (t *Kind) Call(_ context.Context, _ tool.Endpoint, _ tool.Definition, i tool.Invocation) (tool.Result, error) {
 	text, err := t.call(i)

@@ -77,7 +77,7 @@ func (c *calculator) sum() *big.Rat { return c.chain("+-", c.product) }
 
 func (c *calculator) product() *big.Rat { return c.chain("*/%", c.signed) }
 
-// chain evaluates operands between which some operators of one rank stand, from left to right.
+// chain evaluates operands and the operators of one rank between them, from left to right.
 func (c *calculator) chain(operators string, operand func() *big.Rat) *big.Rat {
 	n := operand()
 	for strings.ContainsRune(operators, c.token) {

@@ -34,7 +34,7 @@ func resultOf(kind string, body []byte) tool.Result {
 	return tool.Result{Files: []tool.File{{ContentType: media, Data: body}}}
 }
 
-// Servers send types that are none, or several, which the parser of the library refuses.
+// Servers send invalid types, or several, which the parser of the library refuses.
 var (
 	beforeDelimiter = regexp.MustCompile(`^[^;,]*`)
 	inKind          = regexp.MustCompile(`(?i);\s*charset\s*=\s*["']?([a-z0-9_:.-]{1,40})`)
@@ -74,7 +74,7 @@ func Decode(media, named string, body []byte, most int64) (text string, ok bool)
 var declared = regexp.MustCompile(
 	`(?i)^[^\x00]*?(?:<\?xml[^>]*?encoding|<meta[^>]*?charset)\s*=\s*["']?([a-z0-9_:.-]{1,40})`)
 
-// decoded is a body as text, of which it makes little more than most bytes: a byte may become three.
+// decoded is a body as text. It reads little more than most bytes: a byte may become three.
 func decoded(e encoding.Encoding, body []byte, most int64) (string, bool) {
 	text, err := io.ReadAll(io.LimitReader(e.NewDecoder().Reader(bytes.NewReader(body)), most+1))
 	return strings.ToValidUTF8(string(text), "\uFFFD"), err == nil && !bytes.ContainsRune(text, 0)

@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/ai/tool/httptool"
 )
 
-// answered is what a tool returns whose server answers with a content type and a body.
+// answered is a tool's result, where the server answers with a content type and a body.
 func answered(t *testing.T, kind, body string) tool.Result {
 	t.Helper()
 	result, err := request(t, http.StatusOK, kind, body)

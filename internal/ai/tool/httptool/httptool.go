@@ -42,7 +42,7 @@ type Request struct {
 // Kind is the kind "http": a toolkit of one request that its owner describes.
 type Kind struct{ Client *http.Client }
 
-// Placeholder matches a place in a path that an argument fills.
+// Placeholder matches a part of a path that an argument fills.
 var Placeholder = regexp.MustCompile(`\{[^{}/]+\}`)
 
 // Discover makes the one tool. It returns a [tool.Error] where the description cannot be used.
@@ -92,7 +92,7 @@ func (k *Kind) Discover(_ context.Context, e tool.Endpoint) ([]tool.Definition, 
 	}}, nil
 }
 
-// IdempotencyKey is the header that each request has whose method is not safe: the same for all attempts of a call.
+// IdempotencyKey is the header of each request whose method is not safe. It is the same for all attempts of a call.
 const IdempotencyKey = "Idempotency-Key"
 
 // reserved matches reserved headers. They carry credentials, or decide where a request goes and how it is read or
@@ -102,7 +102,7 @@ var reserved = regexp.MustCompile(`(?i)^(accept|content-(type|length|encoding)|h
 	`(x-)?(http-)?method(-override)?|proxy-.*|cookie|(x-)?(authorization|(api|auth|access|subscription)-?key|` +
 	`(auth|access|security|csrf|xsrf)-token|(api|client)-secret))$`)
 
-// Reserved reports whether a header is never an argument. The key of a request is that of its call.
+// Reserved reports whether a header is never an argument. The idempotency key of a request is that of its call.
 func Reserved(header string) bool { return reserved.MatchString(header) }
 
 // Safe reports whether HTTP defines the method as safe, so that a request may be repeated.
@@ -168,8 +168,8 @@ func Unreachable(err error) error {
 	return tool.Fail("the server cannot be reached: %s", failure)
 }
 
-// Authorize adds credentials to a request. It is the only place that does. It returns a [tool.Error] where the
-// credentials were not given for the request's server.
+// Authorize adds credentials to a request. No other code does that. It returns a [tool.Error] if the credentials were
+// not given for the request's server.
 func Authorize(r *http.Request, c tool.Credentials) error {
 	if !c.For(r.URL) {
 		return tool.Fail("the toolkit's credentials were not given for this server: the credentials must be " +
@@ -194,8 +194,8 @@ func Authorize(r *http.Request, c tool.Credentials) error {
 	return nil
 }
 
-// Straight is a copy of a client that does not follow redirects: nobody agreed to send credentials where they
-// lead. The redirect itself is the response.
+// Straight returns a copy of a client that does not follow redirects: nobody agreed to send credentials to their
+// target. The redirect itself is the response.
 func Straight(client *http.Client) *http.Client {
 	straight := *client
 	straight.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -232,7 +232,7 @@ func Read(answer *http.Response, most int64) ([]byte, error) {
 	return body, nil
 }
 
-// compressed matches codings; the transport takes away the one that it reads.
+// compressed matches codings. The transport removes the one that it decodes.
 var compressed = regexp.MustCompile(`(?i)\b(br|zstd|dcb|dcz|deflate|compress|x-compress|gzip|x-gzip)\b`)
 
 // once keeps [http.Transport] from repeating a request that is not safe. The transport repeats a request with an
@@ -300,7 +300,7 @@ func (r Request) build(ctx context.Context, i tool.Invocation) (*http.Request, e
 	return request, nil
 }
 
-// CheckAddress returns an error where arguments fill more than parts of the path of an address.
+// CheckAddress returns an error if arguments fill other parts of an address than parts of its path.
 func CheckAddress(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "http" && u.Scheme != "https") ||
@@ -385,8 +385,8 @@ func escape(text, keep string) string {
 	return b.String()
 }
 
-// checkHeaders returns an error where constant headers are invalid or hold credentials: everybody who may read the
-// toolkit sees them.
+// checkHeaders returns an error if constant headers are invalid or hold credentials: all who may read the toolkit see
+// them.
 func checkHeaders(headers map[string]string) error {
 	for name, value := range headers {
 		switch {

@@ -14,7 +14,8 @@ import (
 type Field struct {
 	Name     string `json:"name"`
 	Argument string `json:"argument"`
-	// Style is a style of OpenAPI, or one of those below. Empty: simple in the path and in headers, form elsewhere.
+	// Style is a style of OpenAPI, or one of the styles below. Empty: simple in the path and in headers, form
+	// elsewhere.
 	Style    string `json:"style,omitempty"`
 	Joined   bool   `json:"joined,omitempty"`       // a list or an object becomes one value (explode is false)
 	Reserved bool   `json:"reserved,omitempty"`     // reserved characters are not encoded where the query allows it
@@ -164,8 +165,8 @@ func (f Field) plain(raw json.RawMessage) string {
 	return textOf(raw)
 }
 
-// pairs are an argument as name=value, each encoded, for the query, cookies and forms. keep are the characters that
-// stay as they are.
+// pairs writes an argument as name=value, each encoded, for the query, cookies and forms. keep are the characters that
+// are not encoded.
 func (f Field) pairs(raw json.RawMessage, keep string) []string {
 	encode := func(text string) string { return escape(text, keep) }
 	if f.Reserved {
@@ -196,7 +197,8 @@ func (f Field) pairs(raw json.RawMessage, keep string) []string {
 	return []string{name + "=" + strings.Join(list, between)}
 }
 
-// exploded are the members of an object, each a parameter of its own; a list is written as one would be.
+// exploded returns the members of an object, each as a parameter of its own. A member that is a list is written like a
+// parameter that is one.
 func (f Field) exploded(raw json.RawMessage, keep string) (list []string) {
 	for _, one := range members(raw) {
 		own := Field{Name: one.name, Reserved: f.Reserved}
@@ -208,7 +210,7 @@ func (f Field) exploded(raw json.RawMessage, keep string) (list []string) {
 	return list
 }
 
-// deep writes name[member]=value. OpenAPI does not define what is deeper; servers that take it read it in this form.
+// deep writes name[member]=value. OpenAPI does not define deeper values; servers that accept them read this form.
 func deep(name string, raw json.RawMessage, encode func(string) string) (list []string) {
 	if !isList(raw) && !isObject(raw) {
 		return []string{name + "=" + encode(textOf(raw))}

@@ -92,7 +92,7 @@ func (a *asker) reply() (m message) {
 	return m
 }
 
-// on handles a message, and sends what it brings about.
+// on handles a message, and sends the messages that follow from it.
 func (a *asker) on(m message, send func(message)) {
 	if m.Method == "" {
 		select {
@@ -189,7 +189,7 @@ func serveLines(in io.Reader, out io.Writer) {
 	}
 }
 
-// ServeHTTP serves a client of streamable HTTP: what a request brings about comes in its response.
+// ServeHTTP serves a client of streamable HTTP: the messages that follow from a request are in its response.
 func (a *asker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var m message
 	if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&m) != nil {
@@ -269,7 +269,7 @@ func TestOnlyWhatIsServedIsClaimed(t *testing.T) {
 	}
 }
 
-// A server that asks although nothing was claimed has its answer, and need not wait for it.
+// A server that asks although the client declared nothing gets an answer, and need not wait for it.
 func TestWhatAServerAsksIsAnswered(t *testing.T) {
 	for name, e := range askers(t) {
 		for question, code := range map[string]int{
@@ -298,7 +298,7 @@ func TestWhatAServerAsksIsAnswered(t *testing.T) {
 	}
 }
 
-// From one version of the protocol on, a server asks by a result that is none yet.
+// From one version of the protocol on, a server asks by an incomplete result.
 func TestAResultThatAsksIsAFailure(t *testing.T) {
 	for asked, says := range map[string]string{
 		`{"r":{"method":"roots/list","params":{}}}`:                                        "roots/list",
@@ -359,7 +359,7 @@ func TestAnswersThatNobodyTakesHoldNoCall(t *testing.T) {
 	}
 }
 
-// deaf is a server that asks its client for pings while it is called, and holds the requests that bring the answers.
+// deaf is a server that sends its client pings during a call, and never answers the requests that carry the replies.
 type deaf struct {
 	*asker
 

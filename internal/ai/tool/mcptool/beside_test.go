@@ -46,7 +46,7 @@ func long(t *testing.T, s tool.Session) (release func(), ended <-chan outcome) {
 	return func() { _ = c.Close() }, done
 }
 
-// A call that fails, or whose server asks, ends no other call of the same program.
+// A call that fails, or whose server asks, does not end another call of the same program.
 func TestACallLeavesTheOthersAlone(t *testing.T) {
 	question := with(map[string]any{"method": "elicitation/create",
 		"params": json.RawMessage(`{"message":"?","requestedSchema":` + object(`"a":{"type":"string"}`, ``) + `}`)})

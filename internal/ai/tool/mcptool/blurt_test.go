@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/ai/tool/mcptool"
 )
 
-// blurt has a server send raw text in a call.
+// blurt makes a server send raw text in a call.
 func blurt(ctx context.Context, e tool.Endpoint, raw, result string, answers ...tool.Answer) (tool.Result, error) {
 	arguments, _ := json.Marshal(map[string]string{"raw": raw, "result": result})
 	return (&mcptool.Kind{Client: http.DefaultClient}).Call(ctx, e,
@@ -33,7 +33,7 @@ func asksForField(field string) string {
 	return asksFor(`{"message":"?","requestedSchema":` + object(`"a":`+field, ``) + `}`)
 }
 
-// refused are requests that have an error as their answer, and notifications that have none.
+// refused are requests that get an error as their answer, and notifications that get none.
 var refused = []string{
 	`{"jsonrpc":"2.0","id":"q","method":"elicitation/create"}`,
 	asksFor(`null`), asksFor(`[]`), asksFor(`{"mode":"carrier pigeon"}`), asksFor(`{"message":1}`),
@@ -90,7 +90,7 @@ func TestAMessageThatIsNotOfTheProtocolBreaksNothing(t *testing.T) {
 	}
 }
 
-// A schema may be one by which no answer can be judged. Its question is a human's all the same.
+// A schema may be unusable for checking an answer. Its question is still asked of a human.
 func TestAFormThatRefersToItselfIsAnswered(t *testing.T) {
 	raw := asksFor(`{"message":"?","requestedSchema":{"type":"object","$ref":"#",` +
 		`"properties":{"a":{"type":"string"},"n":{"type":"integer","default":7}},"required":["a"]}}`)
@@ -163,7 +163,7 @@ func TestAResultThatCannotBeReadEndsNoSession(t *testing.T) {
 	}
 }
 
-// FuzzMessage has a server send arbitrary text in a call, and answer the call with it.
+// FuzzMessage makes a server send arbitrary text in a call, and answer the call with it.
 func FuzzMessage(f *testing.F) {
 	for _, seed := range refused {
 		f.Add(seed, "")
@@ -196,7 +196,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// A server that has sent a result is there, though nobody can read it: the call's time is not spent on a ping.
+// A server that has sent an unreadable result is alive: the call's time is not spent on a ping.
 func TestAServerThatHasAnsweredGetsNoPing(t *testing.T) {
 	for _, result := range []string{
 		`{"content":[{"type":"text","text":5}]}`, `{"content":[{"type":"video","data":"AAAA"}]}`,

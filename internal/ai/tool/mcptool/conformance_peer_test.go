@@ -27,7 +27,7 @@ const asClient = "as-a-client"
 
 func init() { programs[asClient] = conform }
 
-// conform calls all tools of a server, with what the scenario wants as arguments, and accepts what it asks.
+// conform calls all tools of a server, with the scenario's arguments, and accepts the server's questions.
 func conform(arguments []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -74,7 +74,7 @@ func TestTheConformanceSuite(t *testing.T) {
 		{"json-schema-ref-no-deref", "2026-07-28", nil},
 		{"http-invalid-tool-headers", "2026-07-28", nil},
 		{"sep-2322-client-request-state", "2026-07-28", nil},
-		// The client begins by the last version with sessions, whose first request has neither.
+		// The client begins with the last version that has sessions. Its first request has neither header nor metadata.
 		{"request-metadata", "2026-07-28", []string{"sep-2575-http-client-sends-version-header",
 			"sep-2575-client-populates-meta"}},
 	} {

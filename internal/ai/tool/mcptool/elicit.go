@@ -21,11 +21,11 @@ import (
 	"agentplatform/internal/platform/schema"
 )
 
-// A server may ask its user something while it is called (elicitation). No human is there to answer: the server has
-// "cancel" as its answer, and the call ends with a [tool.Question]. Made again with the human's answers, it gives the
-// server each of them when the server asks the same again.
+// A server may ask its user something during a call (elicitation). No human is there to answer. The server gets the
+// answer "cancel", and the call ends with a [tool.Question]. A repeated call has the human's answers. It gives each to
+// the server when the server asks the same question again.
 
-// asks are the calls at work on a line, for which its server may ask.
+// asks are the running calls of a line, for which its server may ask.
 type asks struct {
 	mu      sync.Mutex
 	calls   []*inquiry
@@ -47,7 +47,7 @@ func (a *asks) begin(i tool.Invocation) *inquiry {
 	return q
 }
 
-// end ends a call. givenUp is set where it had no answer.
+// end ends a call. givenUp is set if it got no answer.
 func (a *asks) end(q *inquiry, givenUp bool) {
 	a.change(func() {
 		a.calls = slices.DeleteFunc(a.calls, func(one *inquiry) bool { return one == q })
@@ -65,8 +65,8 @@ func (a *asks) change(f func()) {
 	a.changed = make(chan struct{})
 }
 
-// elicit answers a request of a server. The protocol has no name for the call that it belongs to. Where several
-// are at work, it waits until only one is, or all of them ask.
+// elicit answers a request of a server. The protocol does not name the call that the request belongs to. Where several
+// calls are running, elicit waits until only one is running, or all of them ask.
 func (a *asks) elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	if p.Mode == "url" || p.URL != "" {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "elicitation by URL is not served"}
@@ -115,7 +115,7 @@ func (q *inquiry) mix() {
 	}
 }
 
-// answer is the human's answer to a question of the server. Without one that fits, it is "cancel".
+// answer is the human's answer to a question of the server. If there is none that fits, it is "cancel".
 func (q *inquiry) answer(p *mcp.ElicitParams) *mcp.ElicitResult {
 	form, id := formOf(p), idOf(p)
 	q.mu.Lock()
@@ -156,7 +156,7 @@ func idOf(p *mcp.ElicitParams) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// form is what a server wants to know: fields with a schema each.
+// form is a server's question: fields with a schema each.
 type form struct {
 	message string
 	raw     json.RawMessage
@@ -207,7 +207,7 @@ func (f form) rank(name string) int {
 	return 1
 }
 
-// options are the values of a field that has only some, as humans read them, and the values themselves.
+// options are the values of a field that allows only some: as humans read them, and the values themselves.
 func (f field) options() (shown, values []string) {
 	switch {
 	case f.Items != nil:
@@ -247,7 +247,7 @@ func written(value any) string {
 	return strings.TrimSpace(text.String())
 }
 
-// question is the form as a human reads it. fault is what was wrong with an earlier answer.
+// question is the form as a human reads it. fault is the fault of an earlier answer.
 func (f form) question(id, fault string) *tool.Question {
 	q := &tool.Question{ID: id}
 	var text strings.Builder
@@ -298,7 +298,7 @@ func (f form) question(id, fault string) *tool.Question {
 	return q
 }
 
-// read makes the server's answer of a human's. fault is the misfit.
+// read converts a human's answer to the server's form. fault is the reason why it does not fit.
 func (f form) read(text string) (result *mcp.ElicitResult, fault string) {
 	text = strings.TrimSpace(text)
 	switch strings.ToLower(text) {
@@ -355,7 +355,7 @@ func (f form) check(content json.RawMessage) error {
 	return wanted.Check(context.Background(), content)
 }
 
-// value is a field's value of a text. A text without such a value stays a text, which the check refuses.
+// value converts a text to a field's value. A text that does not convert stays a text, which the check refuses.
 func (f field) value(text string) any {
 	if f.Type == "array" {
 		list := []any{}

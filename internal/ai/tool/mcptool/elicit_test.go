@@ -19,7 +19,7 @@ import (
 	"agentplatform/internal/ai/tool/mcptool"
 )
 
-// eliciting is a server that asks for a form while it is called, and answers with what it has got.
+// eliciting is a server that asks for a form during a call, and answers with the values that it got.
 func eliciting(t *testing.T, forms ...string) tool.Endpoint {
 	t.Helper()
 	return elicitingAfter(t, func() {}, forms...)
@@ -64,7 +64,7 @@ func elicitingAfter(t *testing.T, wait func(), forms ...string) tool.Endpoint {
 	return tool.Endpoint{URL: web.URL}
 }
 
-// answered makes a call, and again with each answer until the server asks no more.
+// answered makes a call, and repeats it with each answer until the server asks nothing more.
 func answered(t *testing.T, e tool.Endpoint, answers ...string) (questions []*tool.Question, result string) {
 	t.Helper()
 	var given []tool.Answer
@@ -143,7 +143,7 @@ func TestWhatAServerAsksIsAnsweredByAHuman(t *testing.T) {
 	}
 }
 
-// A server that asks the same twice in one call has two answers, and no answer is for another question.
+// A server that asks the same question twice in one call gets two answers. No answer is used for another question.
 func TestEachAnswerIsForItsQuestion(t *testing.T) {
 	name := object(`"name":{"type":"string"}`, `"name"`)
 	e := eliciting(t, name, name)
@@ -212,7 +212,7 @@ func TestAResultMayAsk(t *testing.T) {
 	assert.Contains(t, result, `"name":"Ada"`)
 }
 
-// A question with options beyond what a human reads has none: any text answers it. All of it is bounded.
+// A question with too many options for a human has none: any text answers it. All parts of a question are bounded.
 func TestAQuestionIsBounded(t *testing.T) {
 	enum := func(n, size int) string {
 		values := make([]string, n)

@@ -5,7 +5,7 @@ import (
 	"agentplatform/internal/platform/share"
 )
 
-// Held is how many questions wait in a session until it is known which call they belong to.
+// Held is the number of questions in a session that wait until their call is known.
 func Held(s tool.Session) int {
 	own := s.(*session)
 	own.mu.Lock()

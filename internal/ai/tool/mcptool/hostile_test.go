@@ -103,7 +103,7 @@ func TestAMarkBeforeJSONIsDropped(t *testing.T) {
 	assert.NotEmpty(t, found)
 }
 
-// FuzzAnswer has a server list arbitrary JSON as its tools.
+// FuzzAnswer makes a server list arbitrary JSON as its tools.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
 		tools(`{"type":"object"}`), tools(`null`), tools(`[]`), `{"tools":null}`, `{"tools":[null]}`, `null`, `[]`,
@@ -146,7 +146,7 @@ func TestAServerListsUpTo5000Tools(t *testing.T) {
 	}
 }
 
-// Servers that many use describe a tool in up to 7,000 bytes: what follows the first 2,000 is how to call it.
+// Popular servers describe a tool in up to 7,000 bytes. The part after the first 2,000 describes how to call it.
 func TestADescriptionIsRead(t *testing.T) {
 	for size, want := range map[int]int{7000: 7000, 20_000: tool.MaxDescription + len("…")} {
 		description := strings.Repeat("x", size)

@@ -53,7 +53,7 @@ type line struct {
 // closeTime limits each part of a line's end.
 const closeTime = time.Second
 
-// bounds limits what a server sends while calls are at work, by the number of these.
+// bounds limits the bytes and requests that a server sends while calls are running, by the number of calls.
 type bounds struct {
 	calls      atomic.Int64 // since the line rested last
 	requests   atomic.Int64 // requests since then, and those before that are not answered yet
@@ -69,7 +69,7 @@ const (
 	maxBytes    = tool.MaxResult + 1<<20 // a result and the protocol around it
 )
 
-// more begins a call. first is set where no other call is at work.
+// more begins a call. first is set if no other call is running.
 func (b *bounds) more(first bool) {
 	if first {
 		b.calls.Store(0)
@@ -88,7 +88,7 @@ func (b *bounds) ask() bool {
 	return false
 }
 
-// bounded is what a server sends; it fails once there is too much of it.
+// bounded is a stream from a server; it fails when there is too much of it.
 type bounded struct {
 	io.ReadCloser
 	bounds *bounds
@@ -111,7 +111,7 @@ func (b *bounded) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// dial opens a line, with one call at work on it. The caller ends it, or gives it to its pool by rest.
+// dial opens a line, with one running call. The caller ends the line, or returns it to its pool by rest.
 func (k *Kind) dial(ctx context.Context, e tool.Endpoint) (*line, error) {
 	if u, err := url.Parse(e.URL); err == nil && !e.Credentials.For(u) { // the library would not pass on why
 		return nil, httptool.Authorize(&http.Request{URL: u}, e.Credentials)
@@ -168,7 +168,7 @@ const (
 	older                   // by the transport before streamable HTTP
 )
 
-// connect opens the connection and exchanges the first messages. All that belongs to the line lasts until it is cut.
+// connect opens the connection and exchanges the first messages. All parts of the line last until it is cut.
 func (l *line) connect(ctx context.Context, c *http.Client, e tool.Endpoint, h *exchange, by way) (err error) {
 	life, stop := context.WithCancel(context.WithValue(l.over, exchangeKey{}, h))
 	defer func() {
@@ -216,10 +216,10 @@ func (l *line) client(c *http.Client, e tool.Endpoint, older bool) *http.Client 
 	return client
 }
 
-// stateful reports whether the server keeps something of one call for the next.
+// stateful reports whether the server keeps state of one call for the next.
 func (l *line) stateful() bool { return l.program != nil || l.older || l.ID() != "" }
 
-// end ends the line. When it returns, nothing of it is left. It takes some times of [closeTime] at most.
+// end ends the line. When it returns, nothing of the line is left. It takes at most a few times [closeTime].
 func (l *line) end() {
 	l.once.Do(func() {
 		defer l.unit.Give()
@@ -236,7 +236,7 @@ func (l *line) end() {
 	})
 }
 
-// wire is the HTTP transport of a line: it adds credentials and limits what comes back.
+// wire is the HTTP transport of a line: it adds credentials and limits the responses.
 type wire struct {
 	http.RoundTripper
 	endpoint tool.Endpoint
@@ -307,7 +307,7 @@ func noStream(r *http.Request) *http.Response {
 	return &http.Response{StatusCode: http.StatusMethodNotAllowed, Request: r, Body: http.NoBody, Header: http.Header{}}
 }
 
-// lasting is the stream of what a server sends by itself. Its end is not that of the line.
+// lasting is the stream of messages that a server sends on its own. Its end is not that of the line.
 type lasting struct {
 	io.ReadCloser
 	over context.Context
@@ -322,7 +322,7 @@ func (l lasting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// exchange is what a server answered to the requests of one call, where the library does not pass that on.
+// exchange is the server's last HTTP response to the requests of one call. The library does not return it.
 type exchange struct {
 	mu      sync.Mutex
 	status  int // of the last answer
@@ -359,7 +359,7 @@ type rest struct {
 	io.Closer
 }
 
-// older reports whether the refusal is that of a server which may speak the transport before streamable HTTP.
+// older reports whether a server refused in a way that suggests the transport before streamable HTTP.
 func (h *exchange) older() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -404,13 +404,13 @@ func (l *line) failure(ctx context.Context, err error, h *exchange) error {
 	return failed(text)
 }
 
-// failed is a failure in words of the other side.
+// failed is a failure in words of the server.
 func failed(text string) error {
 	text = cmp.Or(strings.TrimSpace(text), "the server failed without a reason")
 	return tool.Fail("%s", tool.Clip(text, tool.EnoughText))
 }
 
-// rejected is the library's own word for a request that did not break the connection.
+// rejected is the library's text for a request that did not break the connection.
 const rejected = "rejected by transport"
 
 // wordsOf are the words of a server's error.

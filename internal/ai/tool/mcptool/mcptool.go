@@ -31,8 +31,8 @@ type Kind struct {
 	programs, connections pool
 }
 
-// newClient makes a client that claims only elicitation: a server may wait for a capability that its client
-// claims. The library would claim roots, and would answer for them with an empty list.
+// newClient makes a client that declares only elicitation: a server may wait for a capability that its client declares.
+// The library would declare roots, and would answer requests for them with an empty list.
 func (l *line) newClient() *mcp.Client {
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent-platform", Version: "1"}, &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{
@@ -69,7 +69,7 @@ func (l *line) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// elicitation answers a question of a server. next judges its form. It must not judge the answer: a schema that refers
+// elicitation answers a question of a server. next checks its form. It must not check the answer: a schema that refers
 // to itself would overflow the stack there.
 func (l *line) elicitation(
 	ctx context.Context, next mcp.MethodHandler, method string, r mcp.Request,
@@ -87,8 +87,8 @@ func (l *line) elicitation(
 
 var errNotMCP = tool.Fail("the server's answer is not that of MCP")
 
-// guarded reads an answer of a server. The library panics on some that are not those of the protocol: that is an error
-// here.
+// guarded reads an answer of a server. The library panics on some answers that violate the protocol: guarded returns an
+// error for them.
 func guarded[T any](read func() (T, error)) (answer T, err error) {
 	defer func() {
 		if died := recover(); died != nil {
@@ -145,7 +145,7 @@ func (l *line) offerings(ctx context.Context) (found tool.Offerings, err error) 
 	return found, err
 }
 
-// first are the first of a list that a server sends, up to [tool.MaxTools].
+// first returns the first items of a server's list, up to [tool.MaxTools].
 func first[T, U any](all iter.Seq2[T, error], as func(T) U) (list []U, err error) {
 	for one, err := range all {
 		if err != nil || len(list) == tool.MaxTools {
@@ -218,7 +218,7 @@ func definition(t *mcp.Tool) (tool.Definition, error) {
 	}, err
 }
 
-// unfulfilled is the failure of a call that has no result until its client has answered these requests.
+// unfulfilled is the failure of a call that has no result until its client answers these requests.
 func unfulfilled(requests mcp.InputRequestMap) error {
 	if len(requests) == 0 { // how a server that has too much to do puts a call off
 		return tool.Fail("the server is busy: try again later")

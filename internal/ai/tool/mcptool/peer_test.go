@@ -46,7 +46,7 @@ func TestTheReferenceServer(t *testing.T) {
 	assert.Equal(t, "\x89PNG", string(picture.Files[0].Data[:4]))
 }
 
-// both are the endpoints of a server that npm has installed, by transport. A further server is a call of it.
+// both returns the endpoints of a server that npm has installed, by transport. To test a further server, call it again.
 func both(t *testing.T, program func(port ...string) []string) map[string]tool.Endpoint {
 	t.Helper()
 	return map[string]tool.Endpoint{
@@ -55,7 +55,7 @@ func both(t *testing.T, program func(port ...string) []string) map[string]tool.E
 	}
 }
 
-// The official SDK's server asks its client in the middle of a call, and is answered: no call waits for it.
+// The official SDK's server asks its client in the middle of a call, and gets an answer: no call waits for it.
 func TestWhatAServerOfTheSDKAsksIsAnswered(t *testing.T) {
 	for name, e := range both(t, func(port ...string) []string {
 		return peertest.Script(t, "mcp_asking.mjs", port...)
@@ -88,7 +88,7 @@ func peerPage(t *testing.T) string {
 	return page.URL
 }
 
-// Playwright's server, which asks for roots where a client claims them, opens a page in a browser.
+// Playwright's server opens a page in a browser. It asks for roots if a client declares them.
 func TestPlaywrightsServer(t *testing.T) {
 	page := peerPage(t)
 	browser, out := peertest.Browser(), t.TempDir()

@@ -18,8 +18,8 @@ var (
 	limitsOfConnections = share.Limits{All: 1024, Reserve: 256, Organization: 256, User: 192}
 )
 
-// pool divides the lines that are open at the same time. For a call that waits, the line ends that has rested for the
-// longest of those whose unit it may have. Where there is none, calls take turns.
+// pool divides the lines that are open at the same time. For a call that waits, it ends an idle line whose unit the
+// call may have, the one idle for the longest time. Where there is none, calls take turns.
 type pool struct {
 	once   sync.Once
 	shared *share.Pool
@@ -28,7 +28,7 @@ type pool struct {
 	resting []*line // the longest first
 }
 
-// enter waits for a place, or for the end of ctx.
+// enter waits for a free unit, or for the end of ctx.
 func (p *pool) enter(ctx context.Context, limits share.Limits) (*share.Part, error) {
 	p.once.Do(func() { p.shared = share.New(limits) })
 	part := p.shared.Part(share.Of(ctx))
@@ -42,7 +42,7 @@ func (p *pool) enter(ctx context.Context, limits share.Limits) (*share.Part, err
 	return part, nil
 }
 
-// room takes a resting line out of use for a call that waits. The caller ends it; nil: there is none.
+// room takes an idle line out of use for a call that waits. The caller ends it; nil: there is none.
 func (p *pool) room() *line {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -32,7 +32,7 @@ type program struct {
 	once    sync.Once
 }
 
-// start starts a program, which is killed when over is done. Its failure is that of the operating system.
+// start starts a program, which is killed when over is done. Its error is that of the operating system.
 func start(over context.Context, words []string, b *bounds) (*program, error) {
 	p := &program{command: exec.CommandContext(over, words[0], words[1:]...), ended: make(chan struct{}),
 		drained: make(chan struct{})}
@@ -67,8 +67,8 @@ func start(over context.Context, words []string, b *bounds) (*program, error) {
 	return p, nil
 }
 
-// end ends the program, once: by the end of its input, else by SIGTERM, else by SIGKILL. Nothing that it started in its
-// group remains.
+// end ends the program, once: by the end of its input, else by SIGTERM, else by SIGKILL. No process of its group
+// remains.
 func (p *program) end() { p.once.Do(p.stop) }
 
 func (p *program) stop() {
@@ -98,7 +98,7 @@ func within(end <-chan struct{}, while time.Duration) bool {
 	}
 }
 
-// failure is what is known of a program that failed: how it ended, and what it wrote besides messages.
+// failure describes a failed program: how it ended, and its output besides messages.
 func (p *program) failure(err error, late bool) error {
 	text := err.Error() // the library wraps no error of the pipe, and quotes messages
 	broke := strings.Contains(text, "EOF") || strings.Contains(text, "pipe") || strings.Contains(text, "closed")
@@ -118,10 +118,10 @@ func (p *program) failure(err error, late bool) error {
 	return tool.Fail("%s", what)
 }
 
-// partOfMessage matches a line by which a message over several is known.
+// partOfMessage matches a line that shows a message spread over several lines.
 var partOfMessage = regexp.MustCompile(`^\s*\{?\s*"jsonrpc"\s*:`)
 
-// read passes a program's messages on, which are lines. Many programs write lines of a log between them.
+// read passes on a program's messages, which are lines. Many programs write lines of a log between them.
 func (p *program) read(out io.Reader, messages *io.PipeWriter) {
 	defer close(p.drained)
 	for lines := bufio.NewReader(out); ; {
@@ -140,7 +140,7 @@ func (p *program) read(out io.Reader, messages *io.PipeWriter) {
 	}
 }
 
-// ends keeps the beginning and the end of what is written to it.
+// ends keeps the beginning and the end of a text that is written to it.
 type ends struct {
 	mu           sync.Mutex
 	begins, last []byte

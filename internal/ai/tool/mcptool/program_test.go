@@ -17,7 +17,7 @@ func scriptOf(script string, arguments ...string) tool.Endpoint {
 	return tool.Endpoint{Command: append([]string{"sh", "-c", script}, arguments...)}
 }
 
-// A program's words are whole where they were cut: no part of an address or of a credential is shown.
+// A program's output is cut between words: no part of an address or of a credential is shown.
 func TestNoPartOfAWordIsLeftWhereAProgramsWordsAreCut(t *testing.T) {
 	const secret = "postgres://admin:hunter2@db.internal.corp/prod?x=SECRET"
 	x := strings.Repeat("x ", 600)
@@ -43,7 +43,7 @@ func TestNoPartOfAWordIsLeftWhereAProgramsWordsAreCut(t *testing.T) {
 	}
 }
 
-// The library quotes what a program writes: of that, too, a failure shows little, and no address.
+// The library quotes a program's output. A failure shows little of the quotation, too, and no address.
 func TestAMessageOfAProgramIsNotQuotedWhole(t *testing.T) {
 	_, err := (&mcptool.Kind{Client: http.DefaultClient}).Discover(t.Context(), scriptOf(
 		`printf '{"jsonrpc":"http://user:hunter2@host/%s"}\n' $(head -c 300000 /dev/zero | tr '\0' x); cat >/dev/null`))
@@ -52,7 +52,7 @@ func TestAMessageOfAProgramIsNotQuotedWhole(t *testing.T) {
 	assert.LessOrEqual(t, len(err.Error()), 2*tool.EnoughText)
 }
 
-// A message needs no end of its line where the program ends. One in several lines is none: the failure has the reason.
+// A program's last message needs no line end. A text in several lines is not a message: the failure has the reason.
 func TestAMessageOfAProgramIsALine(t *testing.T) {
 	result := `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`
 	begin := `read line; printf '{"jsonrpc":"2.0","id":1,"result":%s}\n' "$0"; read line; read line; `

@@ -16,8 +16,8 @@ import (
 	"agentplatform/internal/ai/tool"
 )
 
-// session is what an attempt has with a server: a line that begins with its first call, and another one where that has
-// broken.
+// session is an attempt's connection to a server: a line that begins with its first call, and another one where that
+// has broken.
 type session struct {
 	kind     *Kind
 	endpoint tool.Endpoint
@@ -95,8 +95,8 @@ func (s *session) End() {
 	all.Wait()
 }
 
-// take returns the line for a call, which must give it back. opened is set where the call is its first; had, where
-// there was another one with a state.
+// take returns the line for a call, which must give it back. opened is set if the call is its first. had is set if
+// there was another line with a state.
 func (s *session) take(ctx context.Context) (l *line, opened, had bool, err error) {
 	for {
 		s.mu.Lock()
@@ -149,10 +149,10 @@ func late(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// pingTime is how long a server may be silent that left a call without an answer.
+// pingTime is how long a server may take to answer a ping after it left a call without an answer.
 const pingTime = 5 * time.Second
 
-// answers asks a server that left a call without an answer whether it is there.
+// answers pings a server that left a call without an answer, and reports whether it answers.
 func (l *line) answers(ctx context.Context) bool { return !l.silent.Swap(false) || l.lives(ctx) }
 
 // lives asks a server whether it is there.
@@ -164,15 +164,14 @@ func (l *line) lives(ctx context.Context) bool {
 	return err == nil || errors.As(err, &word) && word.Message != rejected
 }
 
-// open reports whether the library still has a connection, without a message: it gives this one up where it has.
+// open reports whether the library still has a connection. It sends nothing: the context of its notification has ended.
 func (l *line) open() bool {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	return errors.Is(l.NotifyProgress(over, &mcp.ProgressNotificationParams{}), context.Canceled)
 }
 
-// act makes a call and gives the line back. missing is set where the server did not know the session: it did
-// nothing.
+// act makes a call and gives the line back. missing is set if the server did not know the session and did nothing.
 func (l *line) act(
 	ctx context.Context, name string, d tool.Definition, i tool.Invocation,
 ) (result tool.Result, missing bool, err error) {

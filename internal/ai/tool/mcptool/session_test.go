@@ -49,7 +49,7 @@ func ask(ctx context.Context, s tool.Session, name string, more ...func(*tool.In
 
 func resumed(i *tool.Invocation) { i.Resumed = true }
 
-// rooms is a server over HTTP whose sessions remember what their calls have got.
+// rooms is a server over HTTP. Its sessions keep the results of their calls.
 type rooms struct {
 	*httptest.Server
 
@@ -233,7 +233,7 @@ func TestLinesOfAProgramBesidesItsMessages(t *testing.T) {
 	assert.Less(t, len(err.Error()), tool.EnoughText+100)
 }
 
-// A call that ends without an answer leaves the session to the others; the next call asks whether the server is there.
+// A call that ends without an answer leaves the session to the others. The next call pings the server.
 func TestASilentCallDoesNotEndASession(t *testing.T) {
 	s := (&mcptool.Kind{Client: http.DefaultClient}).Session(itself(t))
 	defer s.End()
@@ -249,7 +249,7 @@ func TestASilentCallDoesNotEndASession(t *testing.T) {
 	assert.Contains(t, got, `"ping"`)
 }
 
-// Sessions that rest make room for others; where all are at work, calls wait.
+// Idle sessions make room for others; where all have running calls, calls wait.
 func TestOpenSessionsAreBounded(t *testing.T) {
 	k := &mcptool.Kind{Client: http.DefaultClient}
 	mcptool.Bound(k, 2, 0)
@@ -287,7 +287,7 @@ func TestOpenSessionsAreBounded(t *testing.T) {
 	all.Wait()
 }
 
-// An organization whose servers never answer leaves sessions to others, and does not end theirs that rest.
+// An organization whose servers never answer leaves sessions to others, and does not end their idle ones.
 func TestSessionsOfAnOrganizationLeaveOthersRoom(t *testing.T) {
 	k := &mcptool.Kind{Client: http.DefaultClient}
 	mcptool.Divide(k, share.Limits{All: 4, Reserve: 2, Organization: 3, User: 2}, share.Limits{})
@@ -397,7 +397,7 @@ func TestAServerOfTheOlderTransport(t *testing.T) {
 	}
 }
 
-// newestAlone is a server of the newest version alone. lists is how often its tools have been listed.
+// newestAlone is a server of the newest version alone. lists counts how often its tools were listed.
 func newestAlone(t *testing.T, handler http.Handler) (address string, lists *atomic.Int64) {
 	t.Helper()
 	lists = &atomic.Int64{}
@@ -470,7 +470,7 @@ func TestAListThatACallNeedsIsNotPartOfItsResult(t *testing.T) {
 	assert.Len(t, got.Text, len(large))
 }
 
-// A server of the older transport may not lead its client to another server.
+// A server of the older transport may not redirect its client to another server.
 func TestAnOlderServerLeadsNowhereElse(t *testing.T) {
 	var stray atomic.Int64
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { stray.Add(1) }))

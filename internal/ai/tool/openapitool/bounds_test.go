@@ -164,7 +164,7 @@ func TestTooLargeDocumentsAreRefused(t *testing.T) {
 	}
 }
 
-// The parts of a property are looked at for whether it is read-only: each of them is a step.
+// To decide whether a property is read-only, its parts are read: each of them is a step.
 func TestThePartsOfAPropertyAreCounted(t *testing.T) {
 	const parts = 30_000
 	raw := operated(1, `{"requestBody":{"content":{"application/json":{"schema":{"properties":{`+
@@ -175,7 +175,7 @@ func TestThePartsOfAPropertyAreCounted(t *testing.T) {
 	assert.Greater(t, steps, parts)
 }
 
-// The work of a document is limited in steps: a document of some kilobytes may ask for any number of them.
+// The work of a document is limited in steps: a document of some kilobytes may need any number of them.
 func TestTheWorkOfADocumentIsBounded(t *testing.T) {
 	wide := `{"type":"object","properties":{` +
 		strings.TrimSuffix(strings.Repeat(`"x":{"$ref":"#/components/schemas/L12"},`, 1), ",")

@@ -19,7 +19,7 @@ func discover(t *testing.T, text string) ([]tool.Definition, error) {
 	return (&openapitool.Kind{}).Discover(t.Context(), tool.Endpoint{Document: []byte(text)})
 }
 
-// Published documents have operations that are broken: each takes itself off, with its reason, and no other.
+// Published documents have broken operations. Each of these is off, with its reason, and no other one.
 func TestABrokenOperationIsOffAlone(t *testing.T) {
 	for paths, reason := range map[string]string{
 		`/b: {get: {parameters: [{$ref: "#/components/parameters/none"}]}}`: `none", which is not in it`,
@@ -64,7 +64,7 @@ func TestADocumentNeedsNoServerWhereItsOperationsHaveTheirs(t *testing.T) {
 	assert.Contains(t, found[1].Problem, "base_url is required")
 }
 
-// A fault of the document is not blamed on its first operation.
+// A fault of the document is not reported as one of its first operation.
 func TestAFaultOfTheDocumentIsItsOwn(t *testing.T) {
 	found, err := discover(t, "openapi: 3.1.0\nservers: [{$ref: servers.yaml}]\n"+
 		"paths: {/a: {servers: [{url: 'https://a'}], get: {}}, /b: {get: {}}}\n")
@@ -90,7 +90,7 @@ func TestAPartOfThousandsOfPathsIsImported(t *testing.T) {
 	}
 }
 
-// A path may have places that no parameter fills, and parameters in a query of its own.
+// A path may have placeholders that no parameter fills, and parameters in a query of its own.
 func TestEachPlaceOfAPathIsAnArgument(t *testing.T) {
 	for path, want := range map[string]string{
 		"/a/{b}/{c d}":                       "/a/1/2",
@@ -119,8 +119,8 @@ func TestEachPlaceOfAPathIsAnArgument(t *testing.T) {
 	}
 }
 
-// Annotations beside a reference count, values fit their type, constants are values, alternatives differ by their
-// discriminator, and members are required wherever that stands.
+// Annotations beside a reference count, and values fit their type. Constants are values. Alternatives differ by their
+// discriminator. Members are required wherever the schema states it.
 func TestASchemaHasTheValuesThatServersTake(t *testing.T) {
 	const schemas = `
 components: {schemas: {
@@ -206,7 +206,7 @@ func TestALargeBodyIsDescribedLessDeeply(t *testing.T) {
 	assert.LessOrEqual(t, len(one.Parameters), tool.MaxSchema)
 }
 
-// A large body costs neither the other operations nor the parameters of its own operation their schemas.
+// A large body does not remove the schemas of other operations, or of the parameters of its own operation.
 func TestALargeBodyLeavesOtherOperationsTheirSchemas(t *testing.T) {
 	for _, operations := range []int{60, 500} {
 		levels := `"L8":{"type":"string"}`

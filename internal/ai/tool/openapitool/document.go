@@ -259,7 +259,7 @@ func (d *document) ended() error {
 	return nil
 }
 
-// cleared returns the fault of what was read since the last call, or nil.
+// cleared returns the fault of the parts that were read since the last call, or nil.
 func (d *document) cleared() (fault error) {
 	fault, d.fault = d.fault, nil
 	return fault
@@ -283,7 +283,7 @@ func (d *document) schema(v any) map[string]any {
 	return m
 }
 
-// follow follows references from v to an object. lost is the one that leads nowhere, if one does.
+// follow follows references from v to an object. lost is the reference that leads nowhere, if one does.
 func (d *document) follow(v any) (_ map[string]any, lost string) {
 	for range maxHops {
 		m, _ := v.(map[string]any)

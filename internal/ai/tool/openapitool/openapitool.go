@@ -71,7 +71,7 @@ func (k *Kind) fetch(ctx context.Context, e tool.Endpoint) ([]byte, error) {
 	return httptool.Read(answer, tool.MaxDocument+1)
 }
 
-// listed is an operation before it is read. One with a fault cannot be.
+// listed is an operation before it is read. An operation with a fault cannot be read.
 type listed struct {
 	path, method string
 	item, parts  map[string]any
@@ -81,8 +81,8 @@ type listed struct {
 // maxOperations bounds the operations from which a selection chooses: a path is short, and may refer to a long item.
 const maxOperations = 50_000
 
-// operations lists the operations of a document, in the order of their paths. A broken path stands for its own. It
-// returns a [tool.Error] where they are elsewhere or too many, and once the context has ended.
+// operations lists the operations of a document, in the order of their paths. A broken path stands for its operations.
+// It returns a [tool.Error] if they are in another document or too many, and after the context has ended.
 func (d *document) operations() (all []listed, err error) {
 	paths := d.object(d.root["paths"])
 	if fault := d.cleared(); fault != nil {
@@ -164,14 +164,14 @@ func (l listed) candidate(d *document, names tool.Names) tool.Candidate {
 	return c
 }
 
-// id is what the document calls the operation; else its method and path.
+// id is the operation's id in the document, or else its method and path.
 func (l listed) id() string {
 	id := cmp.Or(text(l.parts["operationId"]), strings.ToLower(l.method)+l.path)
 	return id[:min(len(id), maxAddress)]
 }
 
-// operations reads the operations that are chosen. One with a fault is a tool that is off. The error of a document
-// without any other is that of the first.
+// operations reads the chosen operations. One with a fault becomes a tool that is off. If all have faults, the error is
+// that of the first.
 func operations(e tool.Endpoint, d *document, all []listed) ([]tool.Definition, error) {
 	var found []tool.Definition
 	var first error
@@ -354,7 +354,7 @@ func (m *maker) add(a argument) {
 	m.taken[a.name] = true
 }
 
-// schema is that of the arguments; where it is too large, a less precise one: such a tool is better than none.
+// schema is the schema of the arguments. If it is too large, it is a less precise one: such a tool is better than none.
 func (m *maker) schema() (json.RawMessage, error) {
 	whole, types := map[string]any{"type": "object"}, map[string]any{}
 	const least = 1

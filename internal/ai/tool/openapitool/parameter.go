@@ -38,7 +38,7 @@ func (p parameter) ignored(d *document, method string) bool {
 	return p.in == "header" && (key || httptool.Reserved(p.name)) || d.secures(p.in, p.name)
 }
 
-// secures reports whether an API key of a security scheme is in this place.
+// secures reports whether an API key of a security scheme has this name in this part of a request.
 func (d *document) secures(in, name string) bool {
 	if d.keys == nil {
 		d.keys = map[[2]string]bool{}
@@ -55,7 +55,7 @@ func (d *document) secures(in, name string) bool {
 	return d.keys[keyIn(in, name)]
 }
 
-// keyIn is a place of a request. Headers are the same in any case.
+// keyIn identifies a parameter of a request. Names of headers are the same in any case.
 func keyIn(in, name string) [2]string {
 	if in == "header" {
 		name = strings.ToLower(name)
@@ -63,7 +63,7 @@ func keyIn(in, name string) [2]string {
 	return [2]string{in, name}
 }
 
-// field is how the parameter is written, and why it cannot be.
+// field describes how the parameter is written. fault is the reason why it cannot be written.
 func (p parameter) field() (f httptool.Field, fault string) {
 	styles := stylesIn[p.in]
 	style := cmp.Or(p.style, styles[0])
@@ -83,7 +83,7 @@ func (p parameter) field() (f httptool.Field, fault string) {
 	return f, ""
 }
 
-// parameters are an operation's own and those of its path item that it does not replace.
+// parameters are an operation's own, and those of its path item that the operation does not replace.
 func parameters(d *document, method string, item, o map[string]any) (all []parameter, err error) {
 	type key struct{ in, name string }
 	there, names := map[key]bool{}, 0

@@ -146,7 +146,7 @@ func (w *writer) properties(s, out map[string]any, depth int) bool {
 	return true
 }
 
-// isReadOnly reports whether only the server sends a property: it is that, or what it extends.
+// isReadOnly reports whether only the server sends a property, by its own keyword or by a schema that it extends.
 func (w *writer) isReadOnly(s map[string]any) bool {
 	if s["readOnly"] == true {
 		return true
@@ -185,7 +185,8 @@ func (w *writer) plain(s, out map[string]any) {
 	}
 }
 
-// pattern describes the pattern of a text. Documents have wrong ones, and ones of other dialects: nothing is refused.
+// pattern describes the pattern of a text. Documents have wrong patterns, and those of other dialects: none is an
+// error.
 func (w *writer) pattern(s, out map[string]any) {
 	if p := text(s["pattern"]); p != "" && len(p) <= maxPattern {
 		w.take(len(p))

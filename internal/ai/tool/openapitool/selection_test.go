@@ -84,7 +84,8 @@ func TestAnEntryThatMatchesNothingIsNamed(t *testing.T) {
 	}
 }
 
-// A document of more operations than a toolkit may have names how a part of it is chosen, and the part is imported.
+// For a document with more operations than a toolkit may have, the error names ways to choose a part. The part is
+// imported.
 func TestAPartOfALargeDocumentIsImported(t *testing.T) {
 	large := func(tags bool) []byte {
 		tag := func(int) string { return "" }

@@ -202,8 +202,8 @@ func TestAParameterThatCarriesRightsIsNotAnArgument(t *testing.T) {
 		[]string{got.Header.Get("Authorization"), got.Header.Get("Cookie"), got.Header.Get("X-Color")})
 }
 
-// A parameter replaces a header that requests have, except the key of a call, of which no model decides. No header has
-// two values.
+// A parameter replaces a header that requests have, except the key of a call, which no model chooses. No header has two
+// values.
 func TestAHeaderOfTheRequestHasOneValue(t *testing.T) {
 	const parameters = `,"parameters":[{"name":"idempotency-key","in":"header","required":true},` +
 		`{"name":"user-agent","in":"header"}]`
@@ -231,7 +231,7 @@ func TestAHeaderOfTheRequestHasOneValue(t *testing.T) {
 	assert.Equal(t, []string{"agent-platform/1"}, is.Values("User-Agent"))
 }
 
-// A binding of earlier may still have the key as an argument.
+// A binding of an earlier version may still have the key as an argument.
 func TestAStoredParameterDoesNotReplaceTheKeyOfACall(t *testing.T) {
 	var keys []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -110,7 +110,7 @@ type form struct {
 	files                bool
 }
 
-// add takes a parameter; one of an operation replaces one of its path, which comes first.
+// add adds a parameter. A parameter of an operation replaces one of its path, which is added before.
 func (f *form) add(p map[string]any) {
 	name := text(p["name"])
 	f.files = f.files || p["type"] == "file"
