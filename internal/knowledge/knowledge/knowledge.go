@@ -19,7 +19,7 @@
 //
 // Afterwards another job moves Next to Ready and removes the previous collection. Nothing waits for it: readers see
 // each document as it is in the collection in force ([catalog.Document.In]). The job also removes the data of a rebuild
-// that was replaced, canceled or has failed.
+// that was replaced, cancelled or has failed.
 //
 // It must not know HTTP, runs, formats of files or products. It imports catalog, record, tenant, docstate, document,
 // the ports embedding, index and blob, words, ranking, egress, problem, host, trace and waiting.

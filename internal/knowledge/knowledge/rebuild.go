@@ -123,7 +123,7 @@ func (k *Knowledge) rebuild(ctx context.Context, j *record.Job) (time.Duration, 
 	b := e.Value
 	switch {
 	case problem.Is(err, "not_found"), err == nil && b.Building() != j.ID:
-		return record.JobDone, nil // replaced, canceled, or done
+		return record.JobDone, nil // replaced, cancelled, or done
 	case err != nil:
 		return 0, err
 	case k.now().Sub(b.Rebuild.BegunAt) >= RebuildTime:
