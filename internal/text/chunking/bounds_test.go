@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// Texts on which a search for sentences, words or blocks could go back and forth, beside plain ones of their length. In
+// Texts that could make a search for sentences, words or blocks go back and forth, with plain texts of their length. In
 // quadratic time each would take some thousand times as long.
 func TestTimeIsLinear(t *testing.T) {
 	const length = 200_000

@@ -73,7 +73,7 @@ func (s *splitter) place(u unit, first bool) {
 		}
 		s.enter(*p)
 	}
-	// A part stays whole, if it fits a chunk and leaves none behind that is nearly empty.
+	// A part stays whole if it fits a chunk and leaves no chunk before it that is nearly empty.
 	together := u.words
 	if first && p.words <= s.size && s.fresh >= s.size/4 {
 		together = p.words
@@ -90,13 +90,13 @@ func (s *splitter) place(u unit, first bool) {
 	s.within = s.within || !isHeading
 }
 
-// longest is how many characters a chunk may have: what is longer has much white space.
+// longest is how many characters a chunk may have: a longer one has much white space.
 func (s *splitter) longest() int { return s.size * (longestWord + 1) }
 
-// tooLong reports whether the open chunk would be so with a unit.
+// tooLong reports whether the open chunk would be too long with a unit.
 func (s *splitter) tooLong(u unit) bool { return u.end-s.open[0].start > s.longest() }
 
-// begin opens a chunk with what it has in common with the one before.
+// begin opens a chunk with the units that it shares with the previous one.
 func (s *splitter) begin(common []unit) {
 	s.open = append(s.open[:0], common...)
 	s.words, s.fresh, s.within = 0, 0, len(common) > 0
@@ -125,7 +125,7 @@ func (s *splitter) tail(words int) []unit {
 
 func (s *splitter) kind(at int) document.Kind { return s.parts[s.open[at].part].kind }
 
-// lastWords is the end of a unit that has more words than that.
+// lastWords returns the last n words of a unit, which has more.
 func (s *splitter) lastWords(u unit, n int) []unit {
 	skip := u.words - n
 	if skip <= 0 {
@@ -169,7 +169,7 @@ func (s *splitter) pageOf(at int) int {
 // longestContext bounds the headers of tables that a chunk has, in characters.
 const longestContext = 1000
 
-// context has the headers of the tables whose rows are in a chunk, unless they stand in it themselves.
+// context returns the headers of the tables whose rows are in a chunk, except headers that are in the chunk itself.
 func (s *splitter) context(all span) string {
 	var headers []string
 	last, length := -1, 0

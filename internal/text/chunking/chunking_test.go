@@ -79,7 +79,7 @@ type failing interface {
 	FailNow()
 }
 
-// holds checks what is true of the chunks of every text.
+// holds checks the properties of the chunks of every text.
 func holds(t failing, text document.Text, chunks []document.Chunk, size int) {
 	body := []rune(text.Body)
 	covered, last := 0, -1
@@ -251,7 +251,7 @@ func TestThereAreAtMostSoManyChunks(t *testing.T) {
 	assert.Empty(t, chunks)
 }
 
-// texts draws texts with and without blocks, whose blocks may lie.
+// texts draws texts with and without blocks; the blocks may be wrong.
 func texts() *rapid.Generator[document.Text] {
 	word := rapid.SampledFrom([]string{"a", "Ab", "c.", "D!", "\n", "\n\n", "\u00a0", "東京", "。", "e\u0301", "ก็",
 		strings.Repeat("x", 40), "\U0001F680", "...", "- ", "\u2028"})

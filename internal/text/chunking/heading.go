@@ -17,7 +17,7 @@ const (
 	separator      = " › "
 )
 
-// enter puts a heading in the place of those that it ends: of its level and below.
+// enter puts a heading in place of those that it ends: those of its level and below.
 func (s *splitter) enter(p part) {
 	level := max(1, min(p.level, 6))
 	for len(s.path) > 0 && s.path[len(s.path)-1].level >= level {
@@ -27,7 +27,7 @@ func (s *splitter) enter(p part) {
 	s.path = append(s.path, heading{level, strings.Join(strings.Fields(text), " ")})
 }
 
-// heading is the path of the headings above the open chunk, with the ones that it begins with.
+// heading is the path of the headings above the open chunk, and of those at its beginning.
 func (s *splitter) heading() string {
 	texts := make([]string, len(s.path))
 	for i, h := range s.path {

@@ -14,7 +14,7 @@ type span struct{ from, till, start, end int }
 func (s span) to(last span) span { return span{s.from, last.till, s.start, last.end} }
 func (s span) empty() bool       { return s.from >= s.till }
 
-// part is a block of the text, or what stands between blocks.
+// part is a block of the text, or the text between two blocks.
 type part struct {
 	span
 	kind   document.Kind
@@ -23,8 +23,8 @@ type part struct {
 	words  int // known when it was divided into units
 }
 
-// partsOf returns the parts of a text in order. Blocks that overlap those before them, or are out of order, lose what
-// was read before; text that stands between blocks is a paragraph.
+// partsOf returns the parts of a text in order. A block that overlaps earlier ones, or is out of order, loses the text
+// that was read before. Text between blocks is a paragraph.
 func partsOf(t document.Text) []part {
 	r := reader{body: t.Body, parts: make([]part, 0, len(t.Blocks)+1)}
 	places := make([]int, len(t.Blocks)) // of each block among the parts; -1: it is empty
@@ -53,7 +53,7 @@ type reader struct {
 	parts    []part
 }
 
-// read goes on to a character, and returns what is passed.
+// read goes on to a character, and returns the span up to it.
 func (r *reader) read(to int) span {
 	from := span{from: r.byte, start: r.at}
 	for r.at < to && r.byte < len(r.body) {
@@ -65,7 +65,7 @@ func (r *reader) read(to int) span {
 	return from
 }
 
-// add adds what is passed up to a character as a part. It returns the part's place, or -1 if it has no text.
+// add adds the text up to a character as a part. It returns the part's index, or -1 if it has no text.
 func (r *reader) add(to int, p part) int {
 	if p.span = lines(r.body, r.read(to)); p.empty() {
 		return -1
@@ -74,8 +74,8 @@ func (r *reader) add(to int, p part) int {
 	return len(r.parts) - 1
 }
 
-// lines takes white space off both ends, but not what a line begins or ends with: it is indentation, or stands for
-// empty cells.
+// lines removes white space from both ends, but not from the beginning and end of a line. There it is indentation, or
+// stands for empty cells.
 func lines(body string, s span) span {
 	if s = trim(body, s); s.empty() {
 		return s

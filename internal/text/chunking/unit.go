@@ -33,8 +33,8 @@ func (s *splitter) units(at int) []unit {
 	return list
 }
 
-// addUnits adds a unit, or, if it is longer than a chunk, its pieces: short, so that they fill chunks. The pieces of a
-// row have the empty cells before them.
+// addUnits adds a unit, or, if it is longer than a chunk, its pieces. The pieces are short, so that they fill chunks.
+// The pieces of a row have the empty cells before them.
 func (s *splitter) addUnits(list []unit, u unit) []unit {
 	if u.words <= s.size && u.end-u.start <= s.longest() {
 		return append(list, u)
@@ -82,7 +82,7 @@ func (s *splitter) divide(p part, tell func(span)) {
 			next(len(line))
 		}
 	default:
-		// Lines end where the page did: a sentence goes on.
+		// A sentence may go on after a line end, which is where the page's line ended.
 		for text = strings.ReplaceAll(text, "\n", " "); text != ""; {
 			length := stretch(text)
 			for list := sentences.FromString(text[:length]); list.Next(); {
@@ -93,8 +93,8 @@ func (s *splitter) divide(p part, tell func(span)) {
 	}
 }
 
-// longestPause is how many characters that are neither letters nor numbers may stand in a sentence on end. The search
-// for sentences takes quadratic time in them.
+// longestPause is how many consecutive characters of a sentence may be neither letters nor numbers. The search for
+// sentences takes quadratic time in them.
 const longestPause = 16
 
 // stretch is the length in bytes of a text up to the end of the first pause that is too long.
@@ -118,8 +118,8 @@ const (
 	longestUnspaced = 2
 )
 
-// nextWord returns the first word of a span that is not empty, and what follows it. The word is empty if there is
-// white space only.
+// nextWord returns the first word of a span that is not empty, and the rest after it. The word is empty if there is
+// only white space.
 func nextWord(body string, s span) (word, rest span) {
 	rest = skipSpace(body, s)
 	word = span{from: rest.from, start: rest.start}

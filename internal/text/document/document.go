@@ -1,5 +1,5 @@
-// Package document has the shape of a document's text: what extraction finds in a file, and the chunks in which the
-// text is searched.
+// Package document has the shape of a document's text: the result of extraction from a file, and the chunks in which
+// the text is searched.
 //
 // Positions are characters (Unicode code points) of the text, from 0; an end is exclusive. Pages count from 1.
 //
@@ -12,14 +12,14 @@ type Text struct {
 	Title    string `json:"title,omitempty"`    // as the document gives it; may be empty
 	Language string `json:"language,omitempty"` // as the document gives it, like "en" or "pt-BR"; may be empty
 	Body     string `json:"body"`               // valid UTF-8; lines end with \n
-	// Pages has where each page (or slide) begins; none: the format has no pages.
+	// Pages has the position where each page (or slide) begins. None: the format has no pages.
 	Pages []int `json:"pages,omitempty"`
 	// Blocks are the parts of the body, in order, without overlap. Between two of them there is only white space.
 	Blocks   []Block   `json:"blocks,omitempty"`
 	Warnings []Warning `json:"-"` // at most one of each code
 }
 
-// Warning names the pages whose text is not all there.
+// Warning names the pages of which some text is missing.
 type Warning struct {
 	Code  string
 	Pages []int // in order, the first [MaxWarningPages] of them
@@ -47,7 +47,7 @@ const (
 	Code      Kind = "code" // preformatted: its line breaks mean something
 )
 
-// Block is a part of a text that belongs together.
+// Block is a part of a text, such as a paragraph or a row.
 type Block struct {
 	Kind  Kind `json:"kind"`
 	Start int  `json:"start"`
@@ -72,8 +72,8 @@ type Chunk struct {
 	Context string `json:"context,omitempty"`
 }
 
-// Above is what a reader sees above the text: the path of its headings, and the headers of its tables. Each stands in a
-// line of its own.
+// Above is the text that a reader sees above the chunk: the path of its headings, and the headers of its tables. Each
+// stands in a line of its own.
 func (c Chunk) Above() string {
 	if c.Heading == "" || c.Context == "" {
 		return c.Heading + c.Context

@@ -35,7 +35,7 @@ type formatMember struct {
 	is   format
 }
 
-// formatMembers are the members of each format. They count where the archive names no main part.
+// formatMembers are the typical members of each format, for an archive that names no main part.
 var formatMembers = []formatMember{
 	{"word/document.xml", word},
 	{"ppt/presentation.xml", presentation},
@@ -248,7 +248,7 @@ type elements interface {
 // mixed takes the text between elements, too.
 type mixed interface{ text(s string) }
 
-// each takes the elements of a member where they begin.
+// each is called with the elements of a member where they begin.
 type each func(p *parts, e xml.StartElement) error
 
 func (do each) start(p *parts, e xml.StartElement) error { return do(p, e) }
@@ -263,7 +263,7 @@ func (m *members) each(name string, do each) error {
 	return err
 }
 
-// walk has r take the elements of a member up to the end, which makes whole true, or until b is full.
+// walk passes the elements of a member to r. It goes on to the end, which makes whole true, or until b is full.
 func (m *members) walk(name string, b *builder, r elements) (whole bool, err error) {
 	from, err := m.open(name)
 	if err != nil {
@@ -273,7 +273,7 @@ func (m *members) walk(name string, b *builder, r elements) (whole bool, err err
 	return walk(from, m.is, b, r)
 }
 
-// walk is the method of this name for a file outside of an archive.
+// walk is like [members.walk], for a file outside of an archive.
 func walk(from io.Reader, is format, b *builder, r elements) (whole bool, err error) {
 	p := &parts{d: xml.NewDecoder(from), is: is}
 	p.d.CharsetReader = charset.NewReaderLabel
@@ -299,7 +299,7 @@ func walk(from io.Reader, is format, b *builder, r elements) (whole bool, err er
 	return false, nil
 }
 
-// relations are the members that a member refers to, by the ids of the references, with their kinds.
+// relations returns the members that a member refers to, with their kinds, by the ids of the references.
 func (m *members) relations(name string) (map[string]relation, error) {
 	dir, base := path.Split(name)
 	all := map[string]relation{}

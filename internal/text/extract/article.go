@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// Limits of pages whose main content is looked for. The tree of a page takes a hundred times its bytes.
+// Limits of pages whose main content is searched. The tree of a page takes a hundred times its bytes.
 const (
 	maxTree     = 4 << 20 // bytes
 	maxNodes    = 30_000  // elements and texts
@@ -23,8 +23,8 @@ const (
 	rowsOfTable = 3       // a table of so many rows is content
 )
 
-// readMain reads the main content of a page, without what stands around it on each page of its site. It reads nothing,
-// and reports false, where a reader of the whole page would miss something.
+// readMain reads the main content of a page, without the parts that each page of its site has. It reads nothing, and
+// reports false, if a reader of the whole page would miss something.
 func readMain(text string, b *builder) (bool, error) {
 	if !hasSmallTree(text) {
 		return false, nil
@@ -87,7 +87,7 @@ func (b bag) add(text string) {
 	}
 }
 
-// shared is the share of the words, by their length, that are in another bag.
+// shared is the share of the words, by their length, that another bag has, too.
 func (b bag) shared(other bag) float64 {
 	same, all := 0, 0
 	for word, n := range b {
@@ -117,14 +117,14 @@ func wordsOf(root *html.Node) *pageWords {
 	return w
 }
 
-// price is an amount with its currency, question the end of one.
+// price matches an amount with its currency, question the end of a question.
 var (
 	price = regexp.MustCompile(`(?:[€$£¥₹]|\b(?:EUR|USD|GBP|CHF|JPY))\s?\d|` +
 		`\d\s?(?:[€£¥₹]|(?:EUR|USD|GBP|CHF|JPY)\b)`)
 	question = regexp.MustCompile(`[?？]\s*$`)
 )
 
-// walk takes the words below a node. The tree is at most 512 deep: the parser makes none that is deeper.
+// walk reads the words below a node. The tree is at most 512 deep: the parser makes no deeper one.
 func (w *pageWords) walk(n *html.Node, aside, content bool) {
 	if n.Type == html.TextNode {
 		w.all.add(n.Data)
@@ -160,7 +160,7 @@ func (w *pageWords) walk(n *html.Node, aside, content bool) {
 	}
 }
 
-// isContent reports an element that a page has for what is in it, never to lead elsewhere.
+// isContent reports an element that is used for content, never for navigation.
 func isContent(n *html.Node) bool {
 	switch n.DataAtom {
 	case atom.Table:

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// site is a page with what stands around the content on each page of its site.
+// site is a page with content, and with the parts that each page of its site has.
 func site(content string) []byte {
 	links := strings.Repeat(`<li><a href="/x">Another page of the shop</a></li>`, 200)
 	return []byte(`<!doctype html><html lang="en"><head><title>Delivery</title></head><body>

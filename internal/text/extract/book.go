@@ -10,7 +10,7 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// readBook reads an e-book's chapters in the order in which they are read, each once.
+// readBook reads an e-book's chapters in reading order, each once.
 func readBook(m *members, _ input, b *builder) error {
 	at := ""
 	err := m.each("META-INF/container.xml", func(_ *parts, e xml.StartElement) error {
@@ -77,7 +77,7 @@ func (p *bookPackage) note(in *parts, e xml.StartElement, b *builder) error {
 	return b.describe(in, e)
 }
 
-// lockedMembers are those that only a reader with the right key can decrypt. Fonts often are, and do not matter.
+// lockedMembers are those that only a reader with the right key can decrypt. Fonts are often locked, and do not count.
 func lockedMembers(m *members) (map[string]bool, error) {
 	locked := map[string]bool{}
 	err := m.each("META-INF/encryption.xml", func(_ *parts, e xml.StartElement) error {

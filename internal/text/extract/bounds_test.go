@@ -56,7 +56,7 @@ func TestPDFBombsEndTheReaderProcess(t *testing.T) {
 	}
 }
 
-// forms is a PDF whose page draws a form, which draws the next one so many times, and so on.
+// forms is a PDF whose page draws a form. Each form draws the next one so many times.
 func forms(depth, times int) []byte {
 	objects := []string{
 		"<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
@@ -108,7 +108,7 @@ func TestConcurrentPDFsAreReadByFewProcesses(t *testing.T) {
 			done = true
 		case <-time.After(time.Millisecond):
 		}
-		// One may end and another begin while they are listed: those of two lists were there between the lists.
+		// A process may end and another begin while they are listed. Those in both lists existed between the lists.
 		listed := childrenListed(os.Getpid())
 		both := slices.DeleteFunc(slices.Clone(listed), func(c string) bool { return !slices.Contains(last, c) })
 		_, resident := childrenOf(os.Getpid())

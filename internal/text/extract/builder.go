@@ -9,12 +9,12 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// builder puts a document's text together from what a reader finds, in order. Once it is full it takes no more, and a
-// reader may stop.
+// builder puts a document's text together from the parts that a reader finds, in order. When it is full it takes no
+// more, and a reader may stop.
 type builder struct {
 	most limits
 	full bool
-	// titled: what is read now, a chapter or a part, has a title of its own, which is not the document's.
+	// titled: the present chapter or part has a title of its own, which is not the document's.
 	titled bool
 	text   document.Text // but its body
 
@@ -67,7 +67,7 @@ func (b *builder) warn(code string) {
 	}
 }
 
-// begin ends the part that is being written and begins another.
+// begin ends the present part and begins another.
 func (b *builder) begin(kind document.Kind, level int) {
 	b.end()
 	b.kind, b.level, b.opened = kind, level, true
@@ -89,7 +89,7 @@ func (b *builder) add(s string) {
 	b.part = append(b.part, s...)
 }
 
-// end ends the part, or the rows of a table, that are being written, if any.
+// end ends the present part, or the rows of the present table, if any.
 func (b *builder) end() {
 	if b.table != nil {
 		b.table.flush()
@@ -152,7 +152,8 @@ func (b *builder) put(kind document.Kind, level int, s string) int {
 	return len(b.text.Blocks) - 1
 }
 
-// separate writes what stands between the last block and one of a kind, and notes where the pages between them begin.
+// separate writes the separator between the last block and one of a kind. It also notes where the pages between them
+// begin.
 func (b *builder) separate(kind document.Kind) {
 	if b.characters > 0 {
 		b.body.WriteByte('\n')
@@ -182,7 +183,7 @@ func (b *builder) finish() (text document.Text, cut bool) {
 	return b.text, b.full
 }
 
-// trim removes the white space that was written before a block that found no room.
+// trim removes the white space that was written before a block that did not fit.
 func (b *builder) trim() {
 	b.text.Body = strings.TrimRight(b.text.Body, "\n")
 	end := utf8.RuneCountInString(b.text.Body)

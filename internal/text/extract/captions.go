@@ -50,7 +50,7 @@ type captionReader struct {
 	last    string
 }
 
-// line adds a line of a cue. One that rolls up is shown again by the next cue.
+// line adds a line of a cue. A line that rolls up stands in the next cue again.
 func (r *captionReader) line(line string) {
 	if found := cueSpeaker.FindStringSubmatch(line); found != nil && found[1] != r.speaker {
 		r.speaker = found[1]

@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// readChart reads a chart of an Office document: its titles, then a table of what it shows.
+// readChart reads a chart of an Office document: its titles, then a table of its values.
 func (m *members) readChart(name string, b *builder) error {
 	r := &chartReader{b: b}
 	if whole, err := m.walk(name, b, r); err != nil || !whole {
@@ -58,7 +58,7 @@ func (r *officeText) chart(e xml.StartElement) {
 	}
 }
 
-// chartReader reads the copies that a chart has of the cells it was drawn from.
+// chartReader reads a chart's copies of the cells from which it was drawn.
 type chartReader struct {
 	b      *builder
 	titles []string // of the chart, then of its axes
@@ -74,7 +74,7 @@ type chartReader struct {
 	dates  bool           // they are numbers of days
 }
 
-// chartSeries has texts by the number of the point. A name has one point.
+// chartSeries has texts by the number of the point. The series' name counts as one point.
 type chartSeries struct{ name, labels, values map[int]string }
 
 func (r *chartReader) start(p *parts, e xml.StartElement) error {
@@ -165,7 +165,7 @@ func (r *chartReader) ended(name string) error {
 // maxLevels is how many levels labels may have.
 const maxLevels = 10
 
-// endLevel puts an outer level before the labels so far. Each of its texts holds up to the next.
+// endLevel puts an outer level before the labels so far. Each of its texts applies up to the next one.
 func (r *chartReader) endLevel() {
 	if r.outer == nil {
 		return
@@ -183,10 +183,10 @@ func (r *chartReader) endLevel() {
 	r.to, r.outer = labels, nil
 }
 
-// notDates are the parts of a format that are shown as they are, and colours.
+// notDates are the parts of a format that are not date codes: literal texts and colours.
 var notDates = regexp.MustCompile(`"[^"]*"|\[[^]]*\]|\\.`)
 
-// pointOf is a number as a person reads it, without the last digits of the computer.
+// pointOf is a number as a person reads it, without the last digits that rounding adds.
 func pointOf(stored string, date bool) string {
 	x, err := strconv.ParseFloat(stored, 64)
 	if err != nil {

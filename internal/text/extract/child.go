@@ -17,9 +17,9 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// A format that needs a parser is read by a child process: this program, with childVariable in its environment
-// and little else. A few bytes may make a parser use any amount of memory and time, and only a process can be ended
-// for that. The exit code and the output of the child are the result.
+// A format that needs a parser is read by a child process: this program, with childVariable in its environment and
+// little else. A few bytes may make a parser use any amount of memory and time, and only a process can be stopped then.
+// The exit code and the output of the child are the result.
 const childVariable = "AGENTPLATFORM_READS"
 
 // job describes the file that a child reads; as JSON it is the value of childVariable.
@@ -117,7 +117,7 @@ func childMain(todo string) {
 	os.Exit(0)
 }
 
-// inChild reads a file in a child process. The error is a [Fault], or, if the content was not decided: that of ctx, of
+// inChild reads a file in a child process. The error is a [Fault], or, if the content was not decided, that of ctx, of
 // fetching the file, or of starting the child.
 func (j job) inChild(ctx context.Context, f File) (text document.Text, cut bool, err error) {
 	err = errUncompiled

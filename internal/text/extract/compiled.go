@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/text/extract/pdftext"
 )
 
-// compiling is the format of the job that reads nothing: it compiles what reads PDFs.
+// compiling is the format of the job that reads no file: it compiles the module that reads PDFs.
 const compiling format = "compiling"
 
 const (
@@ -22,9 +22,9 @@ const (
 	uncompiled     = 3                   // the exit code of a child that did not find what reads PDFs
 )
 
-// pdfReader is what reads PDFs in the children of this process. It is compiled for this machine once, which takes a
-// child process some seconds and half a GiB. It is kept in a folder of the user's cache (where there is none, of the
-// temporary files), where later processes find it.
+// pdfReader is the compiled module that reads PDFs in the children of this process. It is compiled for this machine
+// once, which takes a child process some seconds and half a GiB. It is kept in a folder of the user's cache, or of the
+// temporary files if there is no cache. Later processes find it there.
 var pdfReader = newCompiled(privateFolder)
 
 // compiled knows whether what reads PDFs has been compiled.
@@ -75,7 +75,7 @@ func (c *compiled) known() string {
 	}
 }
 
-// compileInChild has a child compile into a folder: a process gives all of that memory back.
+// compileInChild compiles into a folder in a child process: when the process ends, all of that memory is free again.
 func compileInChild(ctx context.Context, folder string) error {
 	limited, cancel := context.WithTimeout(ctx, maxCompile)
 	defer cancel()
@@ -111,7 +111,7 @@ func compileMain(folder string) {
 	os.Exit(0)
 }
 
-// privateFolder makes a folder in which only this user can have put something: what lies there is executed.
+// privateFolder makes a folder in which only this user can have put files: the files in it are executed.
 func privateFolder() (string, error) {
 	cache, _ := os.UserCacheDir() // empty: there is none
 	var wrong error

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Others must not be able to put there what is executed.
+// Other users must not be able to put files into the folder: they are executed.
 func TestFolderOfCompiledCodeIsPrivate(t *testing.T) {
 	in := t.TempDir()
 	mine := filepath.Join(in, "mine")
@@ -49,7 +49,7 @@ func TestCompilingObeysItsContext(t *testing.T) {
 	assert.Equal(t, "there", folder)
 }
 
-// An e-mail without a PDF needs nothing that reads PDFs.
+// An e-mail without a PDF does not need the compiled module.
 func TestMailWithoutPDFIsReadWhereNothingCompiles(t *testing.T) {
 	was := pdfReader
 	t.Cleanup(func() { pdfReader = was })

@@ -80,14 +80,15 @@ func TestMarkdownIsLinearWork(t *testing.T) {
 			once, more := workOf(t, few), workOf(t, many)
 			grown := float64(len(many)) / float64(len(few))
 			t.Logf("%v, with %.1f times the bytes %v", once, grown, more)
-			// A square is 8 times the work a byte. Caches, collections of garbage and a busy machine have made 1.4
-			// times of it where it is linear. Where there is little work, what else the process does counts.
+			// Quadratic work would be 8 times as much for each byte. For linear work, caches, garbage collection and a
+			// busy machine have made it 1.4 times as much. Where there is little work, the other work of the process
+			// counts, too.
 			assert.Less(t, more.Seconds(), 4*grown*once.Seconds()+0.1)
 		})
 	}
 }
 
-// growing has a list within the list of the line before, n/40 deep, and then lines that are as deep.
+// growing has nested lists, each within the list of the previous line, n/40 deep, and then lines that are as deep.
 func growing(n int) string {
 	var b strings.Builder
 	for depth := range n / 40 {
@@ -96,7 +97,7 @@ func growing(n int) string {
 	return b.String() + strings.Repeat(strings.Repeat("  ", n/40)+"b\n", 1000)
 }
 
-// workOf is the least CPU time of some that reading a document took.
+// workOf is the least CPU time, of several readings of a document.
 func workOf(t *testing.T, text string) time.Duration {
 	least := time.Duration(math.MaxInt64)
 	for range 3 {
@@ -125,8 +126,8 @@ func manyMembers(t *testing.T, n int) []byte {
 	return b.Bytes()
 }
 
-// nestedMail is an e-mail of parts within parts.
-// chartPoints makes a document with a chart of n points, each of which is a series.
+// nestedMail is an e-mail of parts within parts. chartPoints makes a document with a chart of n points. Each point is a
+// series.
 func chartPoints(t *testing.T, n int) []byte {
 	return zipOf(t, "word/document.xml", `<w:p><c:chart r:id="a"/></w:p>`, "word/_rels/document.xml.rels",
 		related("a", "chart", "c.xml"), "word/c.xml",
@@ -149,7 +150,7 @@ func leftovers(t *testing.T) []string {
 	return files
 }
 
-// The files in an e-mail or a notebook cannot take more than the whole may. The text of the e-mail stays.
+// The files in an e-mail or a notebook together cannot take more than the whole may. The text of the e-mail stays.
 func TestFilesWithinFilesAreBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make bounds runs it")

@@ -61,7 +61,7 @@ func TestNoLineOfALongParagraphIsLost(t *testing.T) {
 	assert.Equal(t, after, again)
 }
 
-// Nobody writes so many quotations within each other; a person who pastes a line of marks loses no word of it.
+// Nobody nests so many quotations. A person who pastes a line of marks loses no word of it.
 func TestMarksOfDeepMarkdownAreText(t *testing.T) {
 	for name, c := range map[string]struct{ data, want string }{
 		"as deep as can be": {strings.Repeat("> ", maxContained) + "a\n", `p "a"`},
@@ -173,7 +173,7 @@ h1 "café"`},
 	}
 }
 
-// The files of testdata/make.py are written by the libraries of others.
+// The files of testdata/make.py are written by other authors' libraries.
 func TestStructureOfDocumentsByOthersIsKept(t *testing.T) {
 	for file, c := range map[string]struct {
 		want, title, language string
@@ -311,7 +311,7 @@ func TestFaultsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// A message is shown a part of what is too large for a search.
+// Of a document that is too large for a search, a message has the beginning.
 func TestMessagesAreShownTheBeginningOfALargeDocument(t *testing.T) {
 	data := slides(t, MaxPages+1)
 	text, err := Text(t.Context(), rand.Text(), File{Open: func(context.Context) (io.ReadCloser, error) {

@@ -61,7 +61,7 @@ func declaration(head []byte, isPage bool) string {
 		return string(found[1])
 	}
 	if isPage {
-		// A page without a declaration is windows-1252 for it, too.
+		// DetermineEncoding returns windows-1252 also for a page without a declaration.
 		if _, name, _ := charset.DetermineEncoding(head, ""); name != "windows-1252" {
 			return name
 		}
@@ -69,7 +69,7 @@ func declaration(head []byte, isPage bool) string {
 	return ""
 }
 
-// isEscaped reports ASCII with the escape sequences with which Japanese begins in ISO-2022-JP.
+// isEscaped reports ASCII with the escape sequences that begin Japanese text in ISO-2022-JP.
 func isEscaped(data []byte) bool {
 	if bytes.ContainsFunc(data, func(c rune) bool { return c >= utf8.RuneSelf }) {
 		return false
@@ -77,7 +77,7 @@ func isEscaped(data []byte) bool {
 	return bytes.Contains(data, []byte("\x1b$B")) || bytes.Contains(data, []byte("\x1b$@"))
 }
 
-// text decodes what is text already. The Fault of one of which most could not be kept comes before any work.
+// text decodes a file that is text. If most of it would not fit, it returns the Fault before any work.
 func (in input) text(b *builder) (string, error) {
 	text, err := toUTF8(in.data, in.charset, false)
 	if err == nil && utf8.RuneCountInString(text) > 2*b.most.characters {

@@ -22,8 +22,8 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// File is a file to read. It may be opened twice: first to recognize its format, and again when its turn has come, so
-// that waiting files take no memory.
+// File is a file to read. It may be opened twice: first to recognize its format, and again when its turn has come. So
+// waiting files take no memory.
 type File struct {
 	ContentType, Name string // as its sender gives them; its first bytes have precedence
 

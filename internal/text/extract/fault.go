@@ -50,7 +50,7 @@ func faultOf(err error) Fault {
 	return Fault{Unreadable, err.Error()}
 }
 
-// beside drops the error of a part beside the text, which may be broken. A Fault, as of a limit, stays.
+// beside drops an error of a part that is not the text, and that may be broken. A Fault, as of a limit, stays.
 func beside(err error) error {
 	if f, ok := errors.AsType[Fault](err); ok {
 		return f
@@ -61,6 +61,6 @@ func beside(err error) error {
 // ErrKind is returned for kinds of files whose text is not read.
 var ErrKind error = Fault{UnsupportedType, "no text is read from this kind of file"}
 
-// ErrBusy is returned when so many files were being read that there was no place for this one, or no time. A retry may
+// ErrBusy is returned when too many other files were being read, so that this one got no turn in time. A retry may
 // succeed.
 var ErrBusy = errors.New("extract: too many files are being read")

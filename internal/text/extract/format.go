@@ -57,10 +57,10 @@ var readers = map[format]reads{
 	markup: readXML, captions: readCaptions,
 }
 
-// verbatim are the formats that a model is shown as they are.
+// verbatim are the formats whose files models read unchanged.
 var verbatim = []format{plainText, markdown, jsonText, commaTable, markup, captions}
 
-// types are the formats by media type; what begins with "text/" and is not here is plain text.
+// types are the formats by media type. Other types that begin with "text/" are plain text.
 var types = map[string]format{
 	"text/html": page, "application/xhtml+xml": page, "text/markdown": markdown, "text/x-markdown": markdown,
 	"text/csv": commaTable, "text/tab-separated-values": commaTable, "application/json": jsonText,
@@ -99,7 +99,7 @@ var magic = map[format]string{
 	portable: "%PDF-", richText: `{\rtf`, archive: "PK\x03\x04", compound: "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
 }
 
-// mayHavePDF reports a PDF, and formats in which one may be attached.
+// mayHavePDF reports a PDF, and formats that may have a PDF attached.
 func (is format) mayHavePDF() bool { return is == portable || is == mail || is == mailbox }
 
 func isArchive(is format) bool {

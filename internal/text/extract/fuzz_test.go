@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// FuzzReaders calls the readers in this process, where a crash is found; in a child, a crash is a Fault.
+// FuzzReaders calls the readers in this process, where a crash is found. In a child, a crash would be a Fault.
 func FuzzReaders(f *testing.F) {
 	names := slices.Sorted(maps.Keys(readers))
 	for n := range names {

@@ -51,7 +51,7 @@ type gridText struct {
 	names  bool // the present row has the names of the columns
 	named  bool // the first row of the table has them
 
-	// objects are the members with charts, or others, that follow the present table or paragraph.
+	// objects are the members, with charts or other objects, that follow the present table or paragraph.
 	objects []string
 	read    func(name string) error // reads an object; nil: none is read
 }
@@ -96,7 +96,7 @@ func (r *gridText) endRow() {
 	r.cells, r.names = nil, false
 }
 
-// paragraph begins a paragraph, which in a cell is one line with those before it.
+// paragraph begins a paragraph. In a cell it is on one line with earlier ones.
 func (r *gridText) paragraph(kind document.Kind, level int) {
 	if r.cell == nil {
 		r.b.begin(kind, level)
@@ -111,7 +111,7 @@ func (r *gridText) endParagraph() {
 	}
 }
 
-// addObjects reads the objects that wait, unless a table or paragraph goes on.
+// addObjects reads the objects that wait, except within a table or paragraph.
 func (r *gridText) addObjects() error {
 	if r.b.opened || r.tables > 0 || r.read == nil {
 		return nil
@@ -126,7 +126,7 @@ func (r *gridText) addObjects() error {
 	return nil
 }
 
-// ended takes the ends of elements of Office, whose names are the same in texts and slides.
+// ended handles the ends of elements of Office, whose names are the same in texts and slides.
 func (r *gridText) ended(name string) error {
 	switch name {
 	case "p":
@@ -158,7 +158,7 @@ func withoutEmptyEnd(texts []string) []string {
 }
 
 // table writes the rows of a table: the texts of its cells, each on one line, with a tab between two of them. All rows
-// get as many cells as the widest has up to its last text, so they are kept until the table ends.
+// get as many cells as the widest row has up to its last text. So they are kept until the table ends.
 //
 // Merged cells repeat their text. Rows whose cells are all empty are left out.
 type table struct {
@@ -186,7 +186,7 @@ const (
 	// mostBeyond is by how many columns a merged cell may pass all cells that are not merged. A wider one was meant to
 	// be as wide as the table: some pages write 100 or 1000 for that.
 	mostBeyond = 50
-	// addedShare is the part of a text that may be what merged cells repeat and what fills up rows.
+	// addedShare is the part of a text that may be repetitions by merged cells and cells that fill up rows.
 	addedShare = 4
 )
 
@@ -240,7 +240,7 @@ func (t *table) addRow(cells []cell, row tableRow) {
 	}
 }
 
-// count counts cells, of which most may be empty. The text is full when it has far more of them than it may have
+// count counts cells, of which most may be empty. The text is full when it has far more cells than it may have
 // characters.
 func (b *builder) count(cells int) {
 	if b.cells += cells; b.cells > 2*b.most.characters && !b.full {
@@ -249,7 +249,7 @@ func (b *builder) count(cells int) {
 	}
 }
 
-// again is a text that a merged cell repeats; nothing once a text has too much of what is repeated.
+// again returns the text that a merged cell repeats. It is empty when the text has too many repetitions.
 func (b *builder) again(text string) string {
 	if !b.adds(utf8.RuneCountInString(text)) {
 		return ""
@@ -257,7 +257,7 @@ func (b *builder) again(text string) string {
 	return text
 }
 
-// adds reports whether so many characters may be added which the file has not, and counts them.
+// adds reports whether so many characters may be added that the file does not have, and counts them.
 func (b *builder) adds(characters int) bool {
 	if characters > b.most.characters/addedShare-b.added {
 		return false
@@ -272,7 +272,7 @@ func (r tableRow) isTitle(width int) bool {
 	return width > 1 && (r.texts == 0 || r.texts == 1 && (r.own == 1 || r.own < r.cells))
 }
 
-// flush writes the rows so far. Those that are shorter than the widest get empty cells, unless that would be too much.
+// flush writes the rows so far. Rows shorter than the widest get empty cells, unless there would be too many.
 func (t *table) flush() {
 	rows := t.rows
 	t.b.table, t.rows, t.size = nil, nil, 0
@@ -300,7 +300,7 @@ func (t *table) flush() {
 	}
 }
 
-// write writes a row. A title before the names of the columns has no header, and is none.
+// write writes a row. A title before the names of the columns has no header, and is not a header.
 func (t *table) write(r tableRow, title bool) {
 	at := t.b.put(document.Row, 0, r.text)
 	if at < 0 {

@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// place is a cell of a grid: its text, and how many columns and rows it has; none where another cell has the place.
+// place is a cell of a grid: its text, and its numbers of columns and rows. They are 0 where another cell covers it.
 type place struct {
 	text         string
 	across, down int
@@ -62,7 +62,7 @@ func (g grid) cells() [][]string {
 	return all
 }
 
-// apart is the grid without merged cells, for formats that know none.
+// apart is the grid without merged cells, for formats that have none.
 func (g grid) apart() grid {
 	var all grid
 	for _, row := range g.cells() {
@@ -151,7 +151,7 @@ func (g grid) html() []byte {
 	return b.Bytes()
 }
 
-// above reports whether a place belongs to a cell that begins in a row above it, and how many columns that one has.
+// above reports whether a place belongs to a cell that begins in a row above it. It also returns that cell's columns.
 func (g grid) above(r, c int) (columns int, is bool) {
 	for up := r - 1; up >= 0; up-- {
 		if p := g[up][c]; p.across > 0 {
@@ -263,7 +263,7 @@ func (g grid) sheet(t require.TestingT) []byte {
 	return b.Bytes()
 }
 
-// open is the grid as a table of OpenDocument, in which the same cells, or rows, that follow each other are one.
+// open is the grid as a table of OpenDocument. Equal cells, or rows, that follow each other are written as one.
 func (g grid) open() string {
 	var rows []string
 	var times []int
@@ -374,7 +374,7 @@ func grids() *rapid.Generator[grid] {
 				}
 				g[r][c] = p
 			}
-			// A row without any text is left out; this one has one.
+			// A row without any text is left out; this one must have a text.
 			if strings.TrimSpace(strings.Join(g.cells()[r], "")) == "" {
 				g[r][firstOwn(g[r])].text = "own"
 			}
@@ -383,7 +383,7 @@ func grids() *rapid.Generator[grid] {
 	})
 }
 
-// firstOwn is the first column of a row in which a cell begins. Where none does, the row repeats what is above it.
+// firstOwn is the first column of a row in which a cell begins. If there is none, the row repeats the one above it.
 func firstOwn(row []place) int {
 	for c, p := range row {
 		if p.across > 0 {
@@ -538,7 +538,7 @@ func book1(t require.TestingT, sheet, styles string) []byte {
 		"xl/worksheets/s.xml", "<worksheet"+main+">"+sheet+"</worksheet>")
 }
 
-// Merged cells of sheets may be whole rows or columns, hide what they cover, overlap, and go far beyond the sheet.
+// Merged cells of sheets may be whole rows or columns, hide other cells, overlap, and go far beyond the sheet.
 func TestMergedCellsOfWorkbooks(t *testing.T) {
 	at := func(name, text string) string { return fmt.Sprintf(`<c r="%s" t="str"><v>%s</v></c>`, name, text) }
 	rows := "<sheetData><row>" + at("A1", "a") + at("B1", "b") + "</row><row r=\"3\">" + at("A3", "c") + at("C3", "d") +
@@ -562,7 +562,7 @@ func TestMergedCellsOfWorkbooks(t *testing.T) {
 	}
 }
 
-// A program may write thousands of empty columns behind those with values.
+// A program may write thousands of empty columns after those with values.
 func TestEmptyColumnsAtTheEndTakeNoRoom(t *testing.T) {
 	for name, row := range map[string]string{
 		"a.csv":  "North,,7" + strings.Repeat(",", 2500) + "\n",
@@ -590,8 +590,8 @@ func TestTablesOfSlidesAreReadAfterFooters(t *testing.T) {
 	}
 }
 
-// Columns may be made with tabs. Two of them have an empty cell between them, and one may stand before a line of cells;
-// one before prose is indentation.
+// Columns may be made with tabs. Two tabs have an empty cell between them. A tab may stand before a line of cells;
+// before prose it is indentation.
 func TestTabsOfParagraphsAreKept(t *testing.T) {
 	word := func(paragraphs string) []byte {
 		text := strings.NewReplacer("\t", "<w:tab/>", "\n", "<w:br/>").Replace(paragraphs)
@@ -621,7 +621,7 @@ func TestTabsOfParagraphsAreKept(t *testing.T) {
 	assert.Equal(t, "a\t\tb", got.Body)
 }
 
-// headerOf is the text of the header that the last row of a file's tables has.
+// headerOf is the text of the header of the last row of a file's tables.
 func headerOf(t *testing.T, name string, data []byte) string {
 	text, _, err := job{Format: File{Name: name}.recognize(data), Whole: true}.read(data)
 	require.NoError(t, err)

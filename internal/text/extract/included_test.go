@@ -71,7 +71,7 @@ func TestHeadingsOfAttachmentsStandBelowTheirName(t *testing.T) {
 	assert.Contains(t, paths, "E-mail: plans › Attachment: b.txt")
 }
 
-// An attachment that cannot be read, or takes too much, does not take the e-mail with it.
+// An attachment that cannot be read, or is too large, does not fail the e-mail.
 func TestNoAttachmentFailsItsMail(t *testing.T) {
 	nested := []byte("Subject: the last\n\ninnermost")
 	for range maxNested + 1 {
@@ -131,7 +131,7 @@ func TestArchivesOfAMailShareTheirLimit(t *testing.T) {
 	}
 }
 
-// A mailbox of more characters than a document may have loses no e-mail in silence.
+// A mailbox with more characters than a document may have is refused. It does not lose an e-mail silently.
 func TestMailboxOverTheLimitIsRefused(t *testing.T) {
 	const one = "From ada@example.com Mon Mar  2 10:00:00 2026\nSubject: first\n\n"
 	words := func(n int) string { return strings.Repeat("some words", n) + "\n\n" }
@@ -164,7 +164,7 @@ func TestTextLikeAMailboxIsRead(t *testing.T) {
 	}
 }
 
-// A file that has lost its end is read as far as it goes, or is a Fault.
+// A file without its end is read up to the end of its data, or is a Fault.
 func TestFilesWithoutTheirEndAreRead(t *testing.T) {
 	docx, err := os.ReadFile("testdata/terms.docx")
 	require.NoError(t, err)

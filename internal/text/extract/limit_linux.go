@@ -11,7 +11,7 @@ import (
 // program is the path of this program, even if its file has been replaced since it started.
 func program() (string, error) { return "/proc/self/exe", nil }
 
-// limit limits this process to the memory that it maps now plus more bytes, and to so much CPU time. Beyond that the
+// limit limits this process to the memory that is mapped now plus more bytes, and to so much CPU time. Beyond that the
 // kernel refuses memory or ends the process.
 func limit(more uint64, work time.Duration) error {
 	sizes, err := os.ReadFile("/proc/self/statm")

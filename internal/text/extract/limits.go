@@ -32,8 +32,8 @@ type limits struct {
 	elapsed    time.Duration // which includes waiting for a busy CPU
 }
 
-// forMessages are the limits of files whose text a model is shown, forDocuments those of documents that are searched,
-// for whose text nobody waits.
+// forMessages are the limits of files whose text a model reads. forDocuments are those of documents that are searched,
+// whose text is not awaited.
 var (
 	forMessages = limits{
 		file: 20 << 20, characters: MaxText, unpacked: 64 << 20,

@@ -184,7 +184,7 @@ func (r *mailReader) several(kind string, parts *multipart.Reader, depth int) (m
 			return nil, err
 		}
 		all = append(all, text...)
-		// Alternatives stand in rising order of what they can show; the first that has text is the plainest.
+		// Alternatives stand in rising order of their richness; the first that has text is the plainest.
 		if best.empty() {
 			best = text
 		}

@@ -11,7 +11,8 @@ import (
 const (
 	// pageNumber stands for the number of a page in a header or footer.
 	pageNumber = "\uFFFC"
-	// fewWords are as many as "Page 1 of 2" has. A line of a page number and no more words is left out.
+	// fewWords is the number of words of "Page 1 of 2". A line with a page number and at most so many words is left
+	// out.
 	fewWords   = 2
 	maxMargins = 1000 // lines of headers and footers
 )
@@ -33,7 +34,7 @@ func (m *margins) add(text string) {
 	}
 }
 
-// countWords is the number of those that have a letter or digit.
+// countWords returns how many of the words have a letter or digit.
 func countWords(words []string) int {
 	n := 0
 	for _, word := range words {
@@ -44,7 +45,7 @@ func countWords(words []string) int {
 	return n
 }
 
-// take adds what a builder has of headers and footers.
+// take adds a builder's headers and footers.
 func (m *margins) take(from *builder) {
 	text, _ := from.finish()
 	m.add(text.Body)

@@ -52,8 +52,8 @@ func parseMarkdown(source []byte) ast.Node {
 	return m.Parser().Parse(text.NewReader(source))
 }
 
-// shallow is a parser of quotations or lists that begins none within maxContained others. The parser asks each block
-// that is open about each line, and each looks at the line from its beginning to itself.
+// shallow is a parser of quotations or lists that begins none within maxContained others. The parser calls each open
+// block for each line, and each block reads the line from its beginning to the block.
 type shallow struct{ parser.BlockParser }
 
 func (s shallow) Open(parent ast.Node, r text.Reader, c parser.Context) (ast.Node, parser.State) {
@@ -122,7 +122,7 @@ type markdownReader struct {
 	table  *table
 }
 
-// visit writes the blocks of a tree; what a block holds inline is written as it is entered.
+// visit writes the blocks of a tree. The inline text of a block is written when the block begins.
 func (m *markdownReader) visit(n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if m.b.full {
 		return ast.WalkStop, nil
@@ -157,7 +157,7 @@ func (m *markdownReader) visit(n ast.Node, entering bool) (ast.WalkStatus, error
 	return ast.WalkSkipChildren, nil
 }
 
-// kindWithin is the kind of a paragraph: the first of a list's item is the item.
+// kindWithin is the kind of a paragraph: the first paragraph of a list's item is the item.
 func kindWithin(n ast.Node) document.Kind {
 	if parent, ok := n.Parent().(*ast.ListItem); ok && parent.FirstChild() == n {
 		return document.Item
@@ -232,7 +232,7 @@ func isCode(n ast.Node) bool {
 	return is
 }
 
-// unescape resolves backslashes and references, which mean nothing in code.
+// unescape resolves backslashes and references, which have no meaning in code.
 func unescape(s []byte, raw bool) []byte {
 	if raw {
 		return s

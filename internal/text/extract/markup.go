@@ -10,11 +10,11 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// shortElement is the size in bytes up to which the text of an element is a line beside those of other elements.
+// shortElement is the size in bytes up to which the text of an element shares its line with those of other elements.
 const shortElement = 200
 
 // readXML reads elements with their names, attributes and texts. An element within a text is part of it. XHTML is read
-// as a page; what is not XML, or has no text, as plain text.
+// as a page. A text that is not XML, or an XML document without text, is read as plain text.
 func readXML(in input, b *builder) error {
 	text, err := in.text(b)
 	if err != nil {
@@ -45,7 +45,7 @@ func readXML(in input, b *builder) error {
 	return nil
 }
 
-// decoderOf forgives errors that browsers forgive. The text is UTF-8 already, and not in the encoding that it declares.
+// decoderOf accepts errors that browsers accept. The text is UTF-8 already, and not in the encoding that it declares.
 func decoderOf(text string) *xml.Decoder {
 	d := xml.NewDecoder(strings.NewReader(text))
 	d.Strict, d.Entity = false, xml.HTMLEntity
@@ -133,7 +133,7 @@ func (r *xmlReader) ended() {
 	}
 }
 
-// end writes an element. One without any text or attributes is around others, which stand together.
+// end writes an element. An element without text or attributes encloses others, which stand together.
 func (r *xmlReader) end(e xmlElement) {
 	raw := r.run.String()
 	r.run.Reset()
@@ -152,7 +152,8 @@ func (r *xmlReader) end(e xmlElement) {
 	r.line(e.name+e.attributes, s)
 }
 
-// line writes the name and attributes of an element, and a text. A long one is a paragraph, without a mere name.
+// line writes the name and attributes of an element, and a text. A long text is a paragraph, and a name alone is left
+// out.
 func (r *xmlReader) line(name, s string) {
 	if len(r.b.part) > longParagraph || r.deep != len(r.open) {
 		r.b.end()

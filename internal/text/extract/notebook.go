@@ -22,7 +22,7 @@ type notebookCell struct {
 	Outputs []notebookShow
 }
 
-// notebookShow is what a cell has shown. Pictures are not read.
+// notebookShow is an output of a cell. Pictures are not read.
 type notebookShow struct {
 	Text notebookText
 	Data struct {
@@ -47,7 +47,7 @@ func (t *notebookText) UnmarshalJSON(data []byte) error {
 	return nil // of other kinds nothing is read
 }
 
-// readNotebook reads the texts of a notebook, its code, and what this has shown as text.
+// readNotebook reads the texts of a notebook, its code, and the code's output as text.
 func readNotebook(in input, b *builder) error {
 	var file notebookFile
 	if json.Unmarshal(in.data, &file) != nil || file.Cells == nil && file.Worksheets == nil {

@@ -20,7 +20,7 @@ func related(triples ...string) string {
 	return all + "</Relationships>"
 }
 
-// Programs name the main part of a document as they like; the archive names it.
+// Programs may give the main part of a document any name; the archive names it.
 func TestTheMainPartMayHaveAnyName(t *testing.T) {
 	sheet := `<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData><row r="1">` +
 		`<c r="A1" t="inlineStr"><is><t>a</t></is></c></row></sheetData></worksheet>`
@@ -58,7 +58,7 @@ func officeRelation(kind, target string) string {
 		`Type="` + relationsOf + "/" + kind + `" Target="` + target + `"/></Relationships>`
 }
 
-// chartOf is a chart of two series, one of which has dates, and of another with points of its own.
+// chartOf is a chart of two series, of which one has dates, and of another one with points of its own.
 const chartOf = `<c:chartSpace><c:chart><c:title><c:tx><c:rich><a:p><a:r><a:t>Sales </a:t></a:r><a:r>
 <a:t>by day</a:t></a:r></a:p></c:rich></c:tx></c:title><c:plotArea><c:lineChart><c:ser><c:tx><c:strRef><c:strCache>
 <c:pt idx="0"><c:v>Noše</c:v></c:pt></c:strCache></c:strRef></c:tx><c:errBars><c:pt idx="0"><c:v>9</c:v></c:pt>
@@ -75,7 +75,7 @@ const chartOf = `<c:chartSpace><c:chart><c:title><c:tx><c:rich><a:p><a:r><a:t>Sa
 
 const sheetSpace = `xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="` + relationsOf + `"`
 
-// sheets makes a workbook of a sheet with a cell, and of a sheet that has a chart alone.
+// sheets makes a workbook of two sheets: one with a cell, and one with only a chart.
 func sheets(t require.TestingT, end string, others ...string) []byte {
 	return zipOf(t, append([]string{
 		"_rels/.rels", officeRelation("officeDocument", "xl/workbook.xml"),
@@ -206,7 +206,7 @@ func TestHeadersAndFootersAreReadOnce(t *testing.T) {
 	}
 }
 
-// Ruby is the pronunciation of words. In the text it would divide them.
+// Ruby is the pronunciation of words. In the text it would separate them.
 func TestRubyIsLeftOut(t *testing.T) {
 	const ruby = `<w:p><w:r><w:ruby><w:rt><w:t>とうきょう</w:t></w:rt><w:rubyBase><w:t>東京</w:t></w:rubyBase></w:ruby>` +
 		`<w:t>都</w:t></w:r></w:p>`

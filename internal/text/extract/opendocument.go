@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// isFlatOpen reports a file that begins like an OpenDocument file which is one XML document, no archive.
+// isFlatOpen reports a file that begins like an OpenDocument file of one XML document, without an archive.
 func isFlatOpen(head []byte) bool {
 	begin := bytes.TrimSpace(bytes.TrimPrefix(head[:min(len(head), 8<<10)], []byte("\xef\xbb\xbf")))
 	isXML := bytes.HasPrefix(begin, []byte("<?xml")) || bytes.HasPrefix(begin, []byte("<office:"))
@@ -35,7 +35,7 @@ func readOpenDocument(in input, b *builder) error {
 	return nil
 }
 
-// readOpenParts reads the parts of an archive in the order in which a file of one part has them.
+// readOpenParts reads the parts of an archive in the order of a flat file.
 func readOpenParts(m *members, _ input, b *builder) error {
 	of := ""
 	err := m.each("META-INF/manifest.xml", func(_ *parts, e xml.StartElement) error {
@@ -102,13 +102,13 @@ func newOpenReader(m *members, b *builder) *openReader {
 	return r
 }
 
-// unread are the elements whose text is none of the document.
+// unread are the elements whose text is not part of the document.
 var unread = []string{
 	"annotation", "binary-data", "content-validations", "desc", "event-listeners", "font-face-decls", "forms",
 	"math", "note-citation", "page-thumbnail", "ruby-text", "scripts", "settings", "tracked-changes",
 }
 
-// changing are the fields that differ from page to page, or from day to day, and the title, which is known.
+// changing are the fields that differ from page to page, or from day to day. The title is among them, as it is known.
 var changing = []string{"sheet-name", "date", "time", "file-name", "title", "print-date", "print-time"}
 
 func (r *openReader) start(p *parts, e xml.StartElement) error {
@@ -149,7 +149,7 @@ func (r *openReader) changes(name string) bool {
 	return isPage || slices.Contains(changing, name)
 }
 
-// prologue takes what stands before the text: title, language, styles, headers and footers.
+// prologue reads the elements before the text: title, language, styles, headers and footers.
 func (r *openReader) prologue(p *parts, e xml.StartElement) error {
 	of := r.styles[r.style]
 	switch name := e.Name.Local; name {
@@ -199,7 +199,7 @@ func (r *openReader) end() {
 	r.gridText, r.aside = r.aside.back, aside{}
 }
 
-// inline reports whether an element is part of the text, or a part of it.
+// inline reports whether an element stands within the text or is part of it.
 func (r *openReader) inline(e xml.StartElement) bool {
 	switch e.Name.Local {
 	case "h":
@@ -225,7 +225,7 @@ func (r *openReader) inline(e xml.StartElement) bool {
 	return true
 }
 
-// kind is what a paragraph of a style is, where it stands now. Styles may be based on each other in a circle.
+// kind is the kind of a paragraph of a style, at its present position. Styles may be based on each other in a circle.
 func (r *openReader) kind(style string) (kind document.Kind, level int) {
 	switch {
 	case r.class == "title":
@@ -244,7 +244,7 @@ func (r *openReader) kind(style string) (kind document.Kind, level int) {
 	return document.Paragraph, 0
 }
 
-// text takes the text of paragraphs, in which each white space is a space.
+// text adds the text of paragraphs, in which each white space is a space.
 func (r *openReader) text(s string) {
 	if r.within > 0 && (r.tables == 0 || r.cell != nil) {
 		r.write(strings.Map(func(c rune) rune {
@@ -256,7 +256,7 @@ func (r *openReader) text(s string) {
 	}
 }
 
-// frame begins what stands in a place of its own.
+// frame begins an element with a position of its own.
 func (r *openReader) frame(p *parts, e xml.StartElement) error {
 	switch r.class = attribute(e, "class"); r.class {
 	case "page-number", "date-time":
@@ -268,7 +268,7 @@ func (r *openReader) frame(p *parts, e xml.StartElement) error {
 	return nil
 }
 
-// object notes an object that has a part of its own. In a flat file it is here; a sheet's chart has cells of the sheet.
+// object notes an object that has its own part. In a flat file it is here. A sheet's chart has cells of the sheet.
 func (r *openReader) object(p *parts, e xml.StartElement) error {
 	name := path.Join(attribute(e, "href"), "content.xml")
 	switch {
@@ -281,7 +281,7 @@ func (r *openReader) object(p *parts, e xml.StartElement) error {
 	return nil
 }
 
-// readObject reads an object, but none that is within it.
+// readObject reads an object, but no object within it.
 func (r *openReader) readObject(name string) error {
 	within := newOpenReader(&members{is: r.m.is}, r.b)
 	if _, err := r.m.walk(name, r.b, within); err != nil {

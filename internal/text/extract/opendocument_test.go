@@ -184,7 +184,7 @@ func TestOpenDocumentsWithAPasswordAreRefused(t *testing.T) {
 	}
 }
 
-// A password of its macros, or a long comment before it, keeps nobody from reading a document.
+// A password for its macros, or a long comment before it, does not keep a document from being read.
 func TestOpenDocumentsWithSecretsBesideTheirTextAreRead(t *testing.T) {
 	const manifest = `<m><manifest:file-entry manifest:full-path="Basic/Standard/Module1.xml">` +
 		`<manifest:encryption-data/></manifest:file-entry></m>`

@@ -33,7 +33,7 @@ func repeated(e xml.StartElement, attributeName string, most int) int {
 	return min(max(n, 1), most)
 }
 
-// tabular notes what begins a table, a row or a cell.
+// tabular reads an element that begins a table, a row or a cell.
 func (r *openReader) tabular(p *parts, e xml.StartElement) error {
 	switch name := e.Name.Local; name {
 	case "table":
@@ -72,7 +72,7 @@ func (r *openReader) tabular(p *parts, e xml.StartElement) error {
 	return nil
 }
 
-// cover adds cells that belong to the one before them, or to one above them.
+// cover adds cells that belong to the previous cell, or to one above them.
 func (r *openReader) cover(columns int) {
 	left := min(columns, r.covers)
 	r.covers -= left

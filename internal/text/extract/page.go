@@ -13,8 +13,8 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// readPage reads what a page shows: no scripts, no styles, nothing hidden, and no navigation unless there is nothing
-// else.
+// readPage reads the visible text of a page: no scripts, no styles, nothing hidden, and no navigation unless there is
+// nothing else.
 func readPage(in input, b *builder) error {
 	text, err := toUTF8(in.data, in.charset, true)
 	if err != nil {
@@ -88,7 +88,7 @@ type pageReader struct {
 	table  *table
 }
 
-// spans are the columns and rows of a cell. One whose text is unseen keeps its place; one that is hidden has no columns
+// spans are the columns and rows of a cell. A cell whose text is unseen keeps its position; a hidden one has no columns
 // and rows.
 type spans struct {
 	across, down int
@@ -96,7 +96,7 @@ type spans struct {
 }
 
 var (
-	// left are elements that show no text, or none that is read.
+	// left are elements that show no text, or only text that is not read.
 	left = map[atom.Atom]bool{
 		atom.Script: true, atom.Style: true, atom.Noscript: true, atom.Template: true, atom.Svg: true,
 		atom.Select: true, atom.Button: true, atom.Iframe: true, atom.Object: true, atom.Canvas: true,
@@ -147,7 +147,7 @@ func (r *pageReader) start(closed bool) {
 	if attributes {
 		hidden = r.attributes(a) || hidden
 	}
-	// A cell is read, so that its end is known, even where its text is not shown.
+	// A cell is read even if its text is not shown, so that its end is known.
 	switch isCell := (a == atom.Td || a == atom.Th) && r.nested == 0; {
 	case !isCell:
 		hidden = hidden || r.said.unseen

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// As many columns and rows as a cell of a page may have.
+// The most columns and rows that a cell of a page may have.
 const (
 	mostAcross = 1000
 	mostDown   = 65534
@@ -33,10 +33,10 @@ func number(value []byte, most int) int {
 // isSection reports a group of rows, beyond which no cell goes.
 func isSection(a atom.Atom) bool { return a == atom.Thead || a == atom.Tbody || a == atom.Tfoot }
 
-// isTabular reports rows and cells, which begin a table where there is none: a fragment of a page may have its middle.
+// isTabular reports rows and cells. They begin a table where there is none: a fragment of a page may begin in a table.
 func isTabular(a atom.Atom) bool { return a == atom.Tr || a == atom.Td || a == atom.Th }
 
-// longestLabel is how many bytes a cell may have that stands before a table, if that is one of data.
+// longestLabel is how many bytes a cell before a nested table may have, if that is a table of data.
 const longestLabel = 200
 
 // isData reports whether a table within the present cell is data. It is data if its row has a header, or a short text
@@ -54,7 +54,8 @@ func (r *pageReader) takeAbove() {
 	}
 }
 
-// endCell adds the present cell, if any, in each column that it has. A column that a cell from above has stays so.
+// endCell adds the present cell, if any, in each column that it has. A column that a cell from above covers stays
+// covered.
 func (r *pageReader) endCell() {
 	if r.cell == nil {
 		return

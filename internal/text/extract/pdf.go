@@ -60,8 +60,8 @@ func unreadablePDF(err error, most limits) error {
 	return Fault{Unreadable, "the PDF cannot be read: it is broken, or no PDF"}
 }
 
-// readPages reads pages until there are more of them, or more characters, than are wanted. A page that is broken has
-// no lines, but one must be whole.
+// readPages reads pages until there are more of them, or more characters, than are wanted. A broken page has no lines,
+// but at least one page must be whole.
 func readPages(d *pdftext.Document, most limits) ([]pdftext.Page, error) {
 	var pages []pdftext.Page
 	var broken error
@@ -87,7 +87,7 @@ func readPages(d *pdftext.Document, most limits) ([]pdftext.Page, error) {
 	return pages, nil
 }
 
-// pdfTitle is a title without what programs put there by themselves.
+// pdfTitle is a title without texts that programs add by themselves.
 func pdfTitle(said string) string {
 	said = strings.TrimSpace(said)
 	if _, name, printed := strings.Cut(said, "Microsoft Word - "); printed {

@@ -222,7 +222,7 @@ func TestLettersThatAreDrawnApartAreWords(t *testing.T) {
 	assert.Equal(t, "X A K B T", read.Body)
 }
 
-// The text of a page that is turned stands upright on it, or is turned with it.
+// The text of a rotated page stands upright on it, or is rotated with it.
 func TestTurnedPagesAreReadInTheirOrder(t *testing.T) {
 	upright := lines(10, 700, delivered...)
 	turned := ""
@@ -257,7 +257,7 @@ func TestFieldsOfFormsAreRead(t *testing.T) {
 	assert.Equal(t, "Name: filled in", strings.Join(strings.Fields(read.Body), " "))
 }
 
-// A PDF whose table of objects is wrong is read all the same: the objects are looked for.
+// A PDF whose table of objects is wrong is still read: the objects are searched for.
 func TestPDFWithBrokenTableIsRead(t *testing.T) {
 	whole := onePage(content(func(w io.Writer) { _, _ = io.WriteString(w, "BT /F 12 Tf (found) Tj ET") }))
 	at := bytes.Index(whole, []byte("xref\n"))

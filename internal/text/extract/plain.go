@@ -8,7 +8,7 @@ import (
 )
 
 // readPlain reads plain text: an empty line ends a paragraph, and so does a form feed. White space within lines stays:
-// it may be indentation, or stand between columns.
+// it may be indentation, or separate columns.
 func readPlain(in input, b *builder) error {
 	text, err := in.text(b)
 	if err != nil {
@@ -65,7 +65,7 @@ func isLaidOut(s string) bool {
 
 func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }
 
-// hasGap reports a tab, or several spaces, but not those that some put between sentences.
+// hasGap reports a tab, or several spaces, but not the double spaces that some write between sentences.
 func hasGap(line string) bool {
 	if strings.Contains(line, "\t") {
 		return true

@@ -44,7 +44,7 @@ func TestPlainTextKeepsItsWhiteSpace(t *testing.T) {
 	assert.Equal(t, "  if a:\n    b() ", text.Body)
 }
 
-// The text of an e-mail keeps it, too, and so does JSON that is none.
+// The text of an e-mail also keeps its white space, and so does invalid JSON.
 func TestPlainTextWithinOthersKeepsItsWhiteSpace(t *testing.T) {
 	text, err := documentOf(t, "", "a.eml", []byte("Subject: s\n\na:\n  b:  1\n"))
 	require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestPlainTextWithinOthersKeepsItsWhiteSpace(t *testing.T) {
 	assert.Equal(t, "{ // lenient\n  a:  1 }", text.Body)
 }
 
-// A file of a message has the cells that it has as a document.
+// A file has the same cells in a message and as a document.
 func TestMessagesAreShownTheCellsOfTables(t *testing.T) {
 	for name, write := range formats {
 		if name == "comma.csv" || name == "semicolon.csv" || name == "table.md" { // they are shown as they are

@@ -20,7 +20,7 @@ func readPresentation(m *members, _ input, b *builder) error {
 	})
 }
 
-// idOf is the id of the relation that an element names: it has an id of its own, without a prefix, too.
+// idOf is the id of the relation that an element names. The element may also have an id of its own, without a prefix.
 func idOf(e xml.StartElement) string {
 	for _, a := range e.Attr {
 		if a.Name.Local == "id" && a.Name.Space != "" {

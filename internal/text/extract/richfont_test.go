@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Word and WordPad write letters as bytes, whose meaning the font of the text has.
+// Word and WordPad write letters as bytes. The font of the text gives their meaning.
 func TestBytesOfRichTextAreThoseOfItsFont(t *testing.T) {
 	const fonts = `{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0\fnil\fcharset0 Arial;}` +
 		`{\f1\fcharset238{\*\panose 02}Arial CE;}` +

@@ -1,6 +1,6 @@
 package extract
 
-// richRow is a row of a table, with where it begins and where its cells end.
+// richRow is a row of a table, with the positions where it begins and where its cells end.
 type richRow struct {
 	cells []cell
 	left  int
@@ -62,7 +62,7 @@ func (r *richReader) addRows() {
 	r.rows = nil
 }
 
-// spread are the cells of a row in the columns of the widest; as they are, where its edges are others.
+// spread returns the cells of a row in the columns of the widest row. If its edges differ, they stay as they are.
 func (row richRow) spread(widest richRow) []cell {
 	if len(row.cells) >= len(widest.cells) || len(row.edges) != len(row.cells) ||
 		len(widest.edges) != len(widest.cells) {

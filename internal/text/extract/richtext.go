@@ -24,8 +24,8 @@ var codePages = map[int]encoding.Encoding{
 	1257: charmap.Windows1257, 1258: charmap.Windows1258, 10000: charmap.Macintosh,
 }
 
-// fontPages are the code pages of the character sets of fonts. The default set has the code page of the document, and
-// so have symbols.
+// fontPages are the code pages of the character sets of fonts. The default set and that of symbols have the code page
+// of the document.
 var fontPages = map[int]int{
 	77: 10000, 128: 932, 129: 949, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258, 177: 1255, 178: 1256, 186: 1257,
 	204: 1251, 222: 874, 238: 1250, 254: 437, 255: 850,
@@ -64,7 +64,7 @@ func readRichText(in input, b *builder) error {
 	return nil
 }
 
-// richGroup is what holds up to the end of a group.
+// richGroup has the properties that apply up to the end of a group.
 type richGroup struct {
 	aside bool // its text is left out
 	title bool // its text is the title
@@ -229,7 +229,7 @@ func (r *richReader) control() {
 	}
 }
 
-// font takes the font of the text that follows, or the code page of a font in the table of fonts.
+// font sets the font of the following text, or the code page of a font in the table of fonts.
 func (r *richReader) font(word string, number int) {
 	switch word {
 	case "f":
@@ -303,7 +303,7 @@ func (r *richReader) endRow() {
 	r.row.cells, r.row.names = nil, false
 }
 
-// word takes a control word from the rest, with its number if it has one, and the space that ends it.
+// word reads a control word from the rest, with its number if it has one, and the space that ends it.
 func (r *richReader) word() (word string, number int, has bool) {
 	r.rest = r.rest[1:]
 	if len(r.rest) == 0 {
@@ -337,7 +337,7 @@ func (r *richReader) word() (word string, number int, has bool) {
 func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 
-// hex takes a byte that is written as two digits.
+// hex reads a byte that is written as two digits.
 func (r *richReader) hex() {
 	if len(r.rest) < 2 {
 		r.rest = nil
@@ -349,7 +349,7 @@ func (r *richReader) hex() {
 	r.rest = r.rest[2:]
 }
 
-// unicode takes a character, which may be one half of a pair, and leaves out what stands for it.
+// unicode reads a character, which may be half of a pair, and skips its replacement text.
 func (r *richReader) unicode(number int) {
 	c := rune(uint16(number))
 	r.skipping = r.group.skip

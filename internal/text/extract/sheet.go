@@ -31,7 +31,7 @@ type sheetMarks struct {
 
 type area struct{ top, left, bottom, right int }
 
-// sheetMembers are the members of a workbook that have its sheets, by the names of these.
+// sheetMembers are the members of a workbook that have its sheets, by the sheets' names.
 func sheetMembers(m *members) (map[string]string, error) {
 	sheets := map[string]string{}
 	err := m.each(m.main, func(_ *parts, e xml.StartElement) error {
@@ -129,7 +129,7 @@ func areaOf(reference string) (area, bool) {
 	return a, firstIs && lastIs && (a.top < a.bottom || a.left < a.right)
 }
 
-// cornerOf is a cell by its name; of a column or row alone, the one in the given row or column.
+// cornerOf is a cell by its name. For a column or row alone, it is the cell in the given row or column.
 func cornerOf(name string, column, row int) (c, r int, is bool) {
 	if c, r, err := excelize.CellNameToCoordinates(name); err == nil {
 		return c, r, true
@@ -186,7 +186,7 @@ const (
 	exactDigits   = 15 // of those that a format keeps
 )
 
-// longNumber is a number that the library, or its format, may show without its last digits.
+// longNumber is a number that the library, or its format, may show without some of its last digits.
 type longNumber struct {
 	full    string
 	digits  int    // before the point
@@ -208,7 +208,7 @@ func longNumberOf(stored string) (longNumber, bool) {
 	return n, n.digits >= manyDigits || strings.Contains(n.general, "E")
 }
 
-// shown is the number in place of how it would be shown.
+// shown returns the number to show in place of the library's form.
 func (n longNumber) shown(as string) string {
 	switch {
 	case strings.TrimSpace(as) == "", strings.Contains(as, n.full):
@@ -221,7 +221,7 @@ func (n longNumber) shown(as string) string {
 	return as
 }
 
-// isScientific reports whether there is an exponent in how a number is shown.
+// isScientific reports whether the shown form of a number has an exponent.
 func isScientific(shown string) bool {
 	at := strings.LastIndexAny(shown, "Ee")
 	return at > 0 && isDigit(shown[at-1]) && at+1 < len(shown) && strings.Trim(shown[at+1:], "+-0123456789 ") == ""
@@ -230,7 +230,7 @@ func isScientific(shown string) bool {
 // decimal is a number as a workbook stores it. It bounds the digits that an exponent adds.
 var decimal = regexp.MustCompile(`^([+-]?)(\d*)\.?(\d*)(?:E([+-]?\d{1,5}))?$`)
 
-// inFull is a decimal number without an exponent; empty for what is none, or has too many digits.
+// inFull is a decimal number without an exponent. It is empty for other texts and for too many digits.
 func inFull(stored string) string {
 	stored = strings.ToUpper(stored)
 	p := decimal.FindStringSubmatch(stored)

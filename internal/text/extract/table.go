@@ -113,7 +113,8 @@ func counts(sample string) [][4]int {
 	return lines
 }
 
-// steadiness is the number of lines that have as many of a delimiter as the first, weighed by how many these are.
+// steadiness is the number of lines that have as many of a delimiter as the first, weighted by that number of
+// delimiters.
 func steadiness(lines [][4]int, i int) int {
 	same := 0
 	for _, line := range lines {

@@ -12,9 +12,9 @@ const (
 	maxLanguage = 35  // bytes of a language tag
 )
 
-// tidy makes a run of white space one line break if it has any. Else its tabs stay, or it is one space. Tabs at the
-// beginning of a line stay where more follow in it: they stand for empty cells, while one alone is indentation. tidy
-// removes control characters and what no reader sees.
+// tidy replaces a run of white space by one line break if it has any. Otherwise its tabs stay, or it becomes one space.
+// Tabs at the beginning of a line stay if the line has more tabs: they stand for empty cells, while one alone is
+// indentation. tidy removes control characters and characters that no reader sees.
 func tidy(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
@@ -58,7 +58,7 @@ func tidyLine(b *strings.Builder, line string) {
 }
 
 // tidyLines keeps white space within lines, and empty lines between them. It removes empty lines at the beginning and
-// the end, control characters and what no reader sees.
+// the end, control characters and characters that no reader sees.
 func tidyLines(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	s = strings.Map(func(r rune) rune {
@@ -110,7 +110,7 @@ func isUnseen(r rune) bool {
 // cutBytes returns the first bytes of a text in UTF-8, without a partial character.
 func cutBytes(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }
 
-// languageTag is a language as it is commonly written, like pt-BR; empty if it is none.
+// languageTag is a language in its common form, like pt-BR. It is empty if the text is not a language.
 func languageTag(s string) string {
 	s = strings.TrimSpace(s)
 	if s == "" || len(s) > maxLanguage {

@@ -7,13 +7,13 @@ import (
 	"agentplatform/internal/platform/share"
 )
 
-// newTurns limits how many files are read at the same time, and how many of a group. Groups take turns, then their
-// users.
+// newTurns limits how many files are read at the same time, and how many of a group. Groups take turns, and within a
+// group its users.
 func newTurns(all, ofGroup int64) *share.Pool {
 	return share.New(share.Limits{All: all, Organization: ofGroup})
 }
 
-// take waits for a place for a group and returns the function that frees it. The error is ctx's, or [ErrBusy] after
+// take waits for a turn of a group and returns the function that ends it. The error is ctx's, or [ErrBusy] after
 // maxWait.
 func take(ctx context.Context, turns *share.Pool, group string) (leave func(), err error) {
 	wait, stop := context.WithTimeout(ctx, maxWait)

@@ -63,7 +63,7 @@ func (m *members) readWordMargins(styles map[string]wordStyle, b *builder) error
 	return nil
 }
 
-// wordPart is the member of a kind: the text itself, which has none, or one that it refers to.
+// wordPart is the member of a kind. The text itself has no kind; other members are those that it refers to.
 func (m *members) wordPart(kind string) string {
 	if kind == "" {
 		return m.main
@@ -155,7 +155,7 @@ func (r *wordReader) start(p *parts, e xml.StartElement) error {
 	return nil
 }
 
-// changingFields are those that differ from page to page, or from day to day, with what stands for them.
+// changingFields are those that differ from page to page, or from day to day, with their replacements.
 var changingFields = map[string]string{
 	"PAGE": pageNumber, "NUMPAGES": pageNumber, "SECTIONPAGES": pageNumber, "DATE": "", "TIME": "",
 }
@@ -249,7 +249,7 @@ func (r *wordReader) tabular(e xml.StartElement) {
 	}
 }
 
-// merged notes which columns a cell has, and with which others it is merged.
+// merged notes which columns a cell has, and the cells with which it is merged.
 func (r *wordReader) merged(e xml.StartElement) {
 	value := attribute(e, "val")
 	columns, _ := strconv.Atoi(value)

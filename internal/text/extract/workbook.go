@@ -12,8 +12,8 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// readWorkbook reads the sheets that are shown, each under its name as a heading. The first row of a sheet has the
-// names of the columns if it looks like that.
+// readWorkbook reads the visible sheets, each under its name as a heading. The first row of a sheet has the names of
+// the columns if it looks like that.
 func readWorkbook(m *members, in input, b *builder) error {
 	// No part goes to a temporary file, which would stay when the child is ended.
 	f, err := excelize.OpenReader(bytes.NewReader(in.data), excelize.Options{

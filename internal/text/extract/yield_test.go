@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each thread of a process that reads a document yields, that of the garbage collector, too.
+// Each thread of a process that reads a document yields, also that of the garbage collector.
 func TestReaderOfADocumentYieldsWithAllItsThreads(t *testing.T) {
 	if _, err := os.Stat("/proc/self/task"); err != nil {
 		t.Skip("threads are listed in /proc")

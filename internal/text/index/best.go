@@ -18,7 +18,7 @@ func Both(byWords, byVector []Candidate, limit int, s Statistics) (all []Candida
 	return all
 }
 
-// BestByWords orders candidates in place and returns the limit of the highest BM25 scores.
+// BestByWords orders candidates in place and returns those with the highest BM25 scores, at most limit.
 func BestByWords(all []Candidate, limit int, s Statistics) []Candidate {
 	b := s.BM25()
 	return best(all, limit, func(c Candidate) float64 { return b.Score(c.Weights, c.Length) })

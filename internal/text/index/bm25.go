@@ -30,7 +30,7 @@ func (s Statistics) BM25() BM25 {
 	return b
 }
 
-// Score is that of a chunk in which the words of the query have these weights.
+// Score is the score of a chunk in which the words of the query have these weights.
 func (b BM25) Score(weights []int, length int) float64 {
 	relative := 1.0
 	if b.Length > 0 {

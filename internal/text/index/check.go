@@ -28,7 +28,7 @@ func CheckPut(v Version, dimensions int, chunks []Chunk) error {
 	return nil
 }
 
-// from1 and atMost return an error for a number beyond bounds, which a text names.
+// from1 and atMost return an error for a number that is out of bounds. text names the number.
 func from1(text string, n, most int) error {
 	if n >= 1 && n <= most {
 		return nil

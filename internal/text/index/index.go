@@ -14,7 +14,7 @@ import (
 	"errors"
 )
 
-// ErrInvalid is wrapped by errors about what cannot be put or asked; nothing was changed.
+// ErrInvalid is wrapped by errors about invalid puts and queries; nothing was changed.
 var ErrInvalid = errors.New("index: invalid")
 
 // Limits of an index. Callers cut or refuse longer input before.
@@ -64,13 +64,13 @@ type Term struct {
 type Query struct {
 	Collections []string
 	Documents   []string // only chunks of these, at most MaxDocuments; none: of all
-	// Terms are the words of the query: of each its variants, which are distinct terms. A chunk that has one of
+	// Terms are the words of the query. Each word is its variants, which are distinct terms. A chunk that has one of
 	// them has the word. A term may be a variant of several words. None: no search by words.
 	Terms  [][]string
 	Vector []float32 // of unit length; nil: no search by vectors
 	Limit  int       // candidates by words, and as many by vectors; at least 1; see Result.More
-	// Chunks is about how many the collections have together, where the caller knows it, for an index that cannot
-	// count; 0: unknown.
+	// Chunks is about how many chunks the collections have together, if the caller knows it. It is for an index that
+	// cannot count; 0: unknown.
 	Chunks int
 }
 
@@ -83,8 +83,8 @@ type Candidate struct {
 	Cosine  float64 // with the query's vector, exact up to the error of 8-bit quantisation; 0 without a vector
 }
 
-// Statistics are what BM25 needs to know of all chunks of the asked collections. They are those of a query that has
-// words; they may be approximate, and may count chunks that were removed a while ago.
+// Statistics are the numbers that BM25 needs of all chunks of the queried collections, for a query that has words. They
+// may be approximate, and may count chunks that were removed a while ago.
 type Statistics struct {
 	Chunks      int
 	Length      float64 // mean, in words
@@ -105,15 +105,15 @@ type Result struct {
 // the context, or one of the store. A change that returned an error of the store may have been made, wholly or for some
 // of the chunks: the caller makes it again.
 type Index interface {
-	// Put adds chunks of a version to what it has. Putting a chunk again replaces it. When Put returns, all queries
-	// find the chunks, also those of other processes, also after a crash. All vectors of a collection have the same
-	// dimensions until it is dropped.
+	// Put adds chunks to a version. Putting a chunk again replaces it. When Put returns, all queries find the chunks,
+	// also those of other processes, also after a crash. All vectors of a collection have the same dimensions until it
+	// is dropped.
 	Put(ctx context.Context, v Version, dimensions int, chunks []Chunk) error
 
-	// Remove removes all chunks of a version. Removing what is not there is no error.
+	// Remove removes all chunks of a version. It returns no error for a missing version.
 	Remove(ctx context.Context, v Version) error
 
-	// Drop removes a collection with all its chunks. Dropping what is not there is no error.
+	// Drop removes a collection with all its chunks. It returns no error for a missing collection.
 	Drop(ctx context.Context, collection string) error
 
 	// Query returns candidates. Collections that do not exist are empty. A collection whose vectors have other

@@ -12,7 +12,7 @@ func AppendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// Reader takes numbers and texts from bytes. After the first that is not there, Torn is true and all are zero.
+// Reader reads numbers and texts from bytes. After the first missing one, Torn is true and all values are zero.
 type Reader struct {
 	Rest []byte
 	Torn bool

@@ -22,7 +22,7 @@ const (
 	Keyword  Mode = "keyword"
 )
 
-// List is what one query to an index found. A search has a list for each embedding model; all were asked for the same
+// List is the result of one query to an index. A search has a list for each embedding model. All lists are for the same
 // terms, and no chunk is in two of them.
 type List struct {
 	index.Result
@@ -42,15 +42,15 @@ type Trust struct {
 	Depth   int // so many first ranks have the weight, those below next to nothing; 0: all have it
 }
 
-// Full is the trust in a model that knows what words mean.
+// Full is the trust in a model that knows the meaning of words.
 var Full = Trust{Weight: 1}
 
-// Lexical is the trust in a model whose vectors know words only. It adds words that are like those of the query, such
-// as misspelled ones, where no chunk has these. A higher weight, or ranks further down, make a hybrid search worse than
-// one by words in most languages.
+// Lexical is the trust in a model whose vectors know only the spelling of words. It adds words that are like those of
+// the query, such as misspelled ones, if no chunk has these. A higher weight, or ranks further down, make a hybrid
+// search worse than one by words in most languages.
 var Lexical = Trust{Weight: 0.05, Unknown: 0.15, Depth: 20}
 
-// faint is the weight of a rank below the depth, beside one above: it orders what has no other rank.
+// faint is the factor for the weight of a rank below the depth. It orders candidates that have no other rank.
 const faint = 0.01
 
 // Hit is a chunk that was found. All scores are from 0 to 1.
@@ -58,7 +58,7 @@ type Hit struct {
 	index.Version
 	Index int
 	Score float64 // by which it is ranked; see [Rank]
-	// The parts of hybrid scores: what the chunk has in the other modes.
+	// The parts of hybrid scores: the chunk's scores in the other modes.
 	Keyword  float64
 	Semantic float64
 	Whole    bool // the chunk has every word of the query that any chunk has, and these are half of it or more
@@ -143,7 +143,7 @@ func score(lists []List) []candidate {
 	return found
 }
 
-// hasAll reports whether a chunk in which the words of a query have these weights has all that are anywhere.
+// hasAll reports whether a chunk with these weights has all words of the query that any chunk has.
 func hasAll(weights, frequencies []int) (all bool) {
 	for i, w := range weights[:min(len(weights), len(frequencies))] {
 		if w == 0 && frequencies[i] > 0 {
@@ -154,7 +154,7 @@ func hasAll(weights, frequencies []int) (all bool) {
 	return all
 }
 
-// Rarity is how rare each word of a query is in what was asked.
+// Rarity is the rarity of each word of a query in the queried collections.
 func Rarity(lists []List) []float64 { return together(lists).BM25().Rarity }
 
 // together joins the statistics of lists.
@@ -207,7 +207,7 @@ func fuse(found []candidate, lists []List, hybrid bool) {
 	}
 }
 
-// unknownWords is the part of the words of the query that are in no chunk.
+// unknownWords is the share of the words of the query that are in no chunk.
 func unknownWords(lists []List) float64 {
 	n, words := 0, 0
 	for _, l := range lists {
@@ -222,8 +222,8 @@ func unknownWords(lists []List) float64 {
 	return float64(n) / float64(max(1, words))
 }
 
-// addRanks adds what the trust gives to the ranks of those with a part above 0, and returns what the first has. Equal
-// parts have equal ranks.
+// addRanks adds the trust's weights of ranks to candidates with a part above 0. It returns the weight of the first
+// rank. Equal parts have equal ranks.
 func addRanks(found []candidate, trust Trust, part func(candidate) float64) float64 {
 	places := make([]int, 0, len(found))
 	for i, c := range found {

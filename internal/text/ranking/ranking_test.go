@@ -21,7 +21,7 @@ func chunk(document string, cosine float64, weights ...int) index.Candidate {
 	}
 }
 
-// list is what an index of 1,000 chunks of 100 words answers to two terms, in 10 and in 100 of them.
+// list is the result of an index of 1,000 chunks of 100 words for two terms, which 10 and 100 of them have.
 func list(weight float64, candidates ...index.Candidate) List {
 	statistics := index.Statistics{Chunks: 1000, Length: 100, Frequencies: []int{10, 100}}
 	return List{Result: index.Result{Candidates: candidates, Statistics: statistics}, Trust: Trust{Weight: weight}}
@@ -142,7 +142,7 @@ func TestStatisticsOfListsAreThoseOfAll(t *testing.T) {
 	assert.Equal(t, []float64{math.Log1p(1. / 3)}, Rarity([]List{part(0, 0, 1)}))
 }
 
-// A word that no chunk has does not count against those that have the others.
+// A word that no chunk has does not count against chunks that have the others.
 func TestAChunkIsWholeThatHasAllThatIsThere(t *testing.T) {
 	l := list(0)
 	l.Statistics.Frequencies = []int{5, 5, 0}
@@ -155,7 +155,7 @@ func TestAChunkIsWholeThatHasAllThatIsThere(t *testing.T) {
 	}
 }
 
-// A chunk that has the only word that is there does not answer a question of many others.
+// If a chunk has the only known word, it does not answer a question of many other words.
 func TestAChunkIsNotWholeWhereMostWordsAreUnknown(t *testing.T) {
 	for frequencies, whole := range map[[4]int]bool{
 		{9, 0, 0, 0}: false, {9, 0, 0, 9}: true, {9, 9, 0, 9}: true,
@@ -209,7 +209,7 @@ func TestHitsNeverRiseInScoreAndHaveOneOrder(t *testing.T) {
 	})
 }
 
-// A chunk that has more of what is asked is not worse for it: neither its score nor its place.
+// A chunk that matches more of the query is not worse: neither its score nor its rank.
 func TestMoreOfWhatIsAskedIsNeverWorse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, mode := lists().Draw(t, "lists"), drawMode(t)
@@ -228,7 +228,7 @@ func TestMoreOfWhatIsAskedIsNeverWorse(t *testing.T) {
 	})
 }
 
-// place is where a document stands among the hits; behind them, if it is none.
+// place is the position of a document among the hits; after them, if it is not one.
 func place(hits []Hit, document string) (int, float64) {
 	at := slices.IndexFunc(hits, func(h Hit) bool { return h.Document == document })
 	if at < 0 {

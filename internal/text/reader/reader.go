@@ -33,7 +33,7 @@ import (
 // is temporary: a retry may succeed.
 type Text func(ctx context.Context, organization string, f record.FileRef) (string, error)
 
-// Here reads files in child processes of this one. An organization's files wait for each other.
+// Here reads files in child processes of this process. An organization's files wait for each other.
 func Here(s *record.Store) Text {
 	return func(ctx context.Context, organization string, f record.FileRef) (string, error) {
 		return extract.Text(ctx, organization, extract.File{
@@ -55,13 +55,13 @@ func missing(err error) error {
 }
 
 const (
-	// Longest is how long a [Reader] takes for one file at most, with what is made once for all PDFs.
+	// Longest is how long a [Reader] takes for one file at most, including the compilation of the reader of PDFs.
 	Longest = 90 * time.Second
-	// patience is how long a [Client] waits: while there is no place for its file, and then for the answer.
+	// patience is how long a [Client] waits: for a turn of its file, and then for the answer.
 	patience = 2 * Longest
 )
 
-// AskedText is what a [Client] asks for: the text of a file.
+// AskedText is a request of a [Client] for the text of a file.
 type AskedText struct {
 	URL         string `json:"url"` // of its bytes, good for some minutes: it is all the right that the reader has
 	ContentType string `json:"content_type"`
@@ -75,7 +75,7 @@ type FileText struct {
 	Missing bool           `json:"missing,omitempty"` // there are no bytes
 }
 
-// Client has files read by a [Reader] elsewhere. Its store's bytes must have addresses ([blob.Direct]).
+// Client reads files by a [Reader] in another process. Its store's bytes must have addresses ([blob.Direct]).
 type Client struct {
 	Store *record.Store
 	// Invoke carries an [AskedText] to the reader as JSON, and the [FileText] back. It may repeat it.
@@ -126,7 +126,7 @@ func (c *Client) address(ctx context.Context, f record.FileRef) (string, error) 
 	return at.PresignGet(ctx, e.Value.BlobPrefix(), "", e.Value.ContentType, patience)
 }
 
-// Reader answers what a [Client] asks. It is safe for concurrent use.
+// Reader answers the requests of a [Client]. It is safe for concurrent use.
 type Reader struct {
 	HTTP *http.Client // fetches the bytes; it should follow no redirect
 }
@@ -148,7 +148,7 @@ func (r *Reader) Read(ctx context.Context, asked AskedText) (FileText, error) {
 	return FileText{Text: text}, err
 }
 
-// How often a file is fetched that cannot be at the moment, and the pause before the second time; it doubles.
+// How often a file that cannot be fetched at the moment is requested, and the first pause, which doubles.
 const (
 	fetches = 4
 	pause   = 100 * time.Millisecond

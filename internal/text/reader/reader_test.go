@@ -160,7 +160,7 @@ func TestBothWaysReadTheSame(t *testing.T) {
 	}
 }
 
-// A bucket that is busy for a moment costs no attempt.
+// A bucket that is busy for a moment does not cost an attempt.
 func TestAFileIsFetchedAgain(t *testing.T) {
 	s := newStage(t)
 	f := s.file(t, "1", "a.txt", "text/plain", []byte("text"))
@@ -202,7 +202,7 @@ func TestWhatFailsElsewhereIsTemporary(t *testing.T) {
 	}
 }
 
-// A store without addresses, as of a laptop, cannot be read elsewhere.
+// Files of a store without addresses, as on a laptop, cannot be read by another process.
 func TestAStoreWithoutAddressesIsRefused(t *testing.T) {
 	machine := host.System()
 	s := &stage{store: record.New(memtable.New(machine.Now), &memblob.Store{}, machine)}

@@ -30,7 +30,8 @@ func compatible(word string) string {
 	return document.Cut(word, longestTerm)
 }
 
-// letters of Latin scripts that Unicode does not divide into a letter and a mark, and the Greek one with two forms.
+// letters are letters of Latin scripts that Unicode does not divide into a letter and a mark, and the Greek letter with
+// two forms.
 var letters = map[rune]string{
 	'ß': "ss", 'æ': "ae", 'œ': "oe", 'ø': "o", 'đ': "d", 'ð': "d", 'ł': "l", 'ı': "i", 'þ': "th", 'ħ': "h", 'ŧ': "t",
 	'ς': "σ",

@@ -37,7 +37,7 @@ var stemmers = map[string]func(*snowballstem.Env) bool{
 	"sv": swedish.Stem, "ta": tamil.Stem, "tr": turkish.Stem,
 }
 
-// grammar is what is known of a language. The zero value is that of an unknown one.
+// grammar has the rules of a language. The zero value is that of an unknown one.
 type grammar struct {
 	stem        func(*snowballstem.Env) bool // nil: there is no stemmer
 	stop        map[string]bool              // by folded word
@@ -61,10 +61,10 @@ func grammarOf(language string) grammar {
 	}
 }
 
-// ownUmlauts are languages whose umlauts are letters like others, in many words, and never written as two.
+// ownUmlauts are languages whose umlauts are separate letters, in many words, and never written as two letters.
 var ownUmlauts = []string{"az", "et", "fi", "hu", "tr", vietnamese}
 
-// base is the language of a code like "pt-BR". All forms of Norwegian are one, as they are to the stemmer.
+// base is the language of a code like "pt-BR". All forms of Norwegian are one, as for the stemmer.
 func base(language string) string {
 	language, _, _ = strings.Cut(language, "-")
 	language, _, _ = strings.Cut(language, "_")
@@ -91,7 +91,7 @@ var stopWords = sync.OnceValue(func() map[string]map[string]bool {
 	return lists
 })
 
-// term is what a word is indexed by; its text is empty if nothing remains of the word.
+// term is the term by which a word is indexed. Its text is empty if nothing remains of the word.
 type term struct {
 	text    string
 	written string

@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// A language is detected from samples: as many, of as many characters each, evenly over the text.
+// A language is detected from so many samples of so many characters each, evenly over the text.
 const (
 	samples      = 3
 	sampleLength = 1000
@@ -141,8 +141,8 @@ func QueryLanguage(query string, languages []string) string {
 // evidence is more than one function word, and the least ratio to the evidence for another language.
 const evidence = 1.5
 
-// byLetters is the one of some languages that the letters of a text and their order are most like; empty: none. It is
-// sure where few of the languages have such letters.
+// byLetters returns the language whose letters and letter order are most like those of a text, among some languages. It
+// is empty if there is none. It is sure where few of the languages have such letters.
 func byLetters(text string, languages []string) (language string, sure bool) {
 	if strings.ContainsFunc(text, isVietnamese) && slices.Contains(languages, vietnamese) {
 		return vietnamese, true
@@ -164,7 +164,7 @@ func byLetters(text string, languages []string) (language string, sure bool) {
 	return base(found.Lang.Iso6391()), !latin
 }
 
-// isVietnamese is true of letters that hardly another language has.
+// isVietnamese reports letters that hardly any other language has.
 func isVietnamese(r rune) bool {
 	return r >= 0x1EA0 && r <= 0x1EF9 || strings.ContainsRune("ơưƠƯ", r)
 }
@@ -195,7 +195,7 @@ func isMostlyVietnamese(text string) bool {
 	return own > 0 && 30*own >= letters
 }
 
-// sample takes a few passages of a text, so that the time is bounded and a foreign title page is outvoted.
+// sample takes a few passages of a text. So the time is bounded, and a foreign title page does not decide.
 func sample(text string) string {
 	const longest = utf8.UTFMax * sampleLength
 	if len(text) <= samples*longest {

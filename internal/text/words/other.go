@@ -17,13 +17,13 @@ import (
 const (
 	// mostLinked bounds the words that are joined to one.
 	mostLinked = 4
-	// shortestPart is how many characters a part of a word has, at least, to be found by it.
+	// shortestPart is the least number of characters of a part of a word that can be found.
 	shortestPart = 2
-	// mostTerms are those of a chunk beyond which it has no more parts and other writings.
+	// mostTerms is the number of a chunk's terms from which no more parts and other writings are added.
 	mostTerms = index.MaxChunkTerms / 2
 )
 
-// others are the other writings of a word, of so many characters, and its parts. Their places are those in the word.
+// others returns the parts and other writings of a word of so many characters. Their positions are those in the word.
 func (g grammar) others(word string, length int) (list []Word) {
 	add := func(text string, start, end int) {
 		if t := g.term(text); t.text != "" {
@@ -109,7 +109,7 @@ func meet(word, next string) bool {
 	return unicode.IsLetter(last) && unicode.IsDigit(first) || unicode.IsDigit(last) && unicode.IsLetter(first)
 }
 
-// divide notes a character that is in no word. One that joins makes the words at both sides of it one.
+// divide notes a character that is in no word. A joining character joins the words at both sides of it.
 func (a *analysis) divide(r rune, at int) {
 	if a.divided = -1; strings.ContainsRune("-_\u2010\u2011", r) {
 		a.divided = at + 1

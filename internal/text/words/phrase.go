@@ -9,7 +9,7 @@ import (
 // mostPhrases are those of a query that count.
 const mostPhrases = 8
 
-// closing are quotation marks that may end what each of them begins.
+// closing are the quotation marks that may end a phrase, by the mark that begins it.
 var closing = map[rune]string{'"': `"`, '“': `”"`, '„': `“”"`, '«': `»`, '»': `«`, '「': `」`, '『': `』`}
 
 // Phrases returns the words of each phrase in quotation marks in a query, in order. A mark begins a phrase where no
@@ -46,7 +46,7 @@ func HasPhrase(text string, phrase []string) bool {
 	return len(phrase) == 0
 }
 
-// sequence are the words of a text as they are written; of scripts without spaces, the characters.
+// sequence are the words of a text as they are written. In scripts without spaces they are its characters.
 func sequence(text string) (list []string) {
 	last := -1
 	for _, w := range Analyze(text, "") {

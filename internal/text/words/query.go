@@ -77,7 +77,7 @@ func (q *asked) analyze(query, language string, counts bool) {
 	}
 }
 
-// loosen has words without marks find those of which they are what is left without them.
+// loosen lets words without marks find words that become the same without their marks.
 func (q *asked) loosen() {
 	for i, w := range q.words {
 		if len(w.variants) > 0 && len(w.variants) < mostVariants && !w.exact {
@@ -86,7 +86,7 @@ func (q *asked) loosen() {
 	}
 }
 
-// others adds the other writings of words, also those that several words have together.
+// others adds the other writings of words, also those of several words together.
 func (q *asked) others(query string) {
 	for _, w := range Analyze(query, "") {
 		if !w.Part {

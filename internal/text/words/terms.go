@@ -14,7 +14,7 @@ const (
 	textWeight    = 1
 )
 
-// longestNote bounds what is read of a title, of headings and of a context, in characters.
+// longestNote bounds how much of a title, of headings and of a context is read, in characters.
 const longestNote = 2000
 
 // ChunkTerms returns the terms by which a chunk of a document is indexed, in the order of first occurrence, and the

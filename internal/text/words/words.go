@@ -24,7 +24,7 @@ type Word struct {
 	Term       string // its stem, where the language has stems
 	Written    string // as it stands in the text, in lower case and without diacritics
 	Start, End int
-	// Stop: it occurs in every text of its language. Its term is one of its own, apart from those of other words.
+	// Stop: the word occurs in every text of its language. Its term differs from those of all other words.
 	Stop bool
 	// Part: it adds nothing to the length of the text. It is a part of a word, or another writing of one or of several.
 	// It may also be a single character of several written without spaces, whose pairs are words, too.
@@ -80,14 +80,14 @@ type letter struct {
 	start, end int
 }
 
-// piece is the word that is being read: bytes of a token, and its place in the text.
+// piece is the word that is being read: bytes of a token, and its position in the text.
 type piece struct {
 	from, start, end, length int
 	open                     bool
 }
 
-// token reads a token that begins at a character, and returns where it ends. A token is what Unicode holds to be one
-// word; it is divided further where people search for its parts.
+// token reads a token that begins at a character, and returns its end. A token is one word by Unicode's rules. It is
+// divided further where people search for its parts.
 func (a *analysis) token(token string, at int) int {
 	if last := len(a.run) - 1; last >= 0 && a.run[last].end != at {
 		a.endRun()
@@ -176,7 +176,7 @@ func (a *analysis) add(text string, start, end int, part bool) {
 	}
 }
 
-// withoutSpaces are the scripts whose words are not divided by spaces, or are whole phrases (Hangul).
+// withoutSpaces are the scripts whose words are not divided by spaces, or whose words are whole phrases (Hangul).
 var withoutSpaces = []*unicode.RangeTable{
 	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer,
 	unicode.Myanmar, unicode.Tibetan,

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// content is a text that repeats a piece: an archive holds it in little space.
+// content is a text that repeats a piece, so that an archive holds it in few bytes.
 type content struct {
 	begin, again string
 	times        int
@@ -63,7 +63,7 @@ func officeBomb(t testing.TB, file, name string, text content) []byte {
 	return b.Bytes()
 }
 
-// inside is a member of one of the documents of testdata, by its ending; what is not named has no document.
+// inside is a member of one of the documents of testdata, by its ending. Other formats have no document.
 var inside = map[string]struct{ file, name string }{
 	"docx": {"terms.docx", "word/document.xml"}, "styles.docx": {"terms.docx", "word/styles.xml"},
 	"slide.pptx": {"plan.pptx", "ppt/slides/slide1.xml"}, "pptx": {"plan.pptx", "ppt/presentation.xml"},
@@ -98,7 +98,7 @@ const (
 	merges     = "</sheetData><mergeCells>"
 )
 
-// aLongSpan is a cell of much text in many rows, aLongRow a row of one such cell, aLastRow the last that there may be.
+// aLongSpan is a cell of much text in many rows, aLongRow a row of one such cell, and aLastRow the last possible row.
 var (
 	aLongSpan = "<table><tr><td rowspan=65534>" + strings.Repeat("text ", 5000)
 	aLongCell = "<table:table-row>" + manyCells + strings.Repeat("text ", 5000) + cellsEnd

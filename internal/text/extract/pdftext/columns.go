@@ -22,8 +22,8 @@ const (
 // gap is the space between two words of a line.
 type gap struct{ from, to float64 }
 
-// columns puts the lines of two columns that the page draws row by row, as lines across both, one column after the
-// other. Both must be running text: the rows of a table stay.
+// columns puts the lines of two columns in order, one column after the other, where the page draws lines across both.
+// Both must be running text: the rows of a table stay.
 func (t textPage) columns(lines []Line) []Line {
 	gutter, found := t.gutter(lines)
 	if !found {
@@ -44,7 +44,7 @@ func (t textPage) columns(lines []Line) []Line {
 	return ordered
 }
 
-// gutter is the gap that sampled lines have in common.
+// gutter is the gap that sampled lines share.
 func (t textPage) gutter(lines []Line) (common gap, found bool) {
 	var long []Line
 	for _, l := range lines {
@@ -94,7 +94,7 @@ func (t textPage) gaps(l Line) (wide []gap) {
 	return wide
 }
 
-// divide takes the lines up to the first that is as wide as both columns. rows are these lines as they were.
+// divide reads the lines up to the first that is as wide as both columns. rows are these lines undivided.
 func (t textPage) divide(lines *[]Line, gutter gap) (left, right, rows []Line) {
 	for len(*lines) > 0 {
 		l := (*lines)[0]
@@ -147,7 +147,7 @@ func (t textPage) cut(l Line, gutter gap) (left, right Line, ok bool) {
 	return left, right, true
 }
 
-// straight reports whether a line runs from left to right, and each of its few characters is one that PDFium knows.
+// straight reports whether a line runs from left to right. PDFium must know each of its few characters.
 func (l Line) straight() bool {
 	return l.first >= 0 && l.size > 0 && len(l.Text) <= longestLine &&
 		math.Abs(l.angle) < 0.1 && math.Abs(l.end-l.y) < l.size/2
@@ -172,7 +172,7 @@ func runs(lines []Line) bool {
 	return 3*lower >= len(lines) && 3*full >= 2*len(lines) && words >= columnWords/2*len(lines)
 }
 
-// left and right are where a character begins and ends; not known: on no side of any gutter.
+// left and right are the positions where a character begins and ends. An unknown one is on no side of any gutter.
 func (t textPage) left(at int) float64 {
 	origin, err := t.in.FPDFText_GetCharOrigin(&requests.FPDFText_GetCharOrigin{TextPage: t.page, Index: at})
 	if err != nil {
@@ -189,7 +189,7 @@ func (t textPage) right(at int) float64 {
 	return box.Right
 }
 
-// joined joins the lines that end with a hyphen that divides a word with those that follow them.
+// joined joins each line that ends with a hyphen within a word with the next line.
 func joined(lines []Line) []Line {
 	var all []Line
 	for _, l := range lines {
@@ -210,8 +210,8 @@ func endsDivided(s string) bool {
 	return isHyphen(last)
 }
 
-// downwards puts lines into the order in which they are read where each stands above the last. PDFium takes them so on
-// pages that are turned though their text is not, or is turned in another way.
+// downwards puts lines into reading order, if each stands above the last. PDFium returns them so on pages whose
+// rotation differs from that of their text.
 func downwards(lines []Line) {
 	for from := 0; from < len(lines); {
 		to := from + 1
@@ -226,5 +226,5 @@ func downwards(lines []Line) {
 	}
 }
 
-// down is how far down a line stands for a reader who sees its text upright.
+// down is the distance of a line from the top, for a reader who sees its text upright.
 func (l Line) down() float64 { return -l.x*math.Sin(l.angle) - l.y*math.Cos(l.angle) }

@@ -94,7 +94,7 @@ func (l Line) isItem() bool {
 	return strings.ContainsRune(bullets, first)
 }
 
-// continues reports whether a line goes on with the paragraph that the last one belongs to.
+// continues reports whether a line continues the paragraph of the last one.
 func (l Line) continues(last Line, usual float64) bool {
 	if l.isItem() {
 		return false
@@ -124,8 +124,8 @@ func (l Line) isLoneBullet() bool {
 	return l.isItem() && strings.TrimSpace(rest) == ""
 }
 
-// from is how much farther right this line begins than the last, and how much farther down. Of text that does not run
-// from left to right only the distance is known.
+// from returns how much farther right this line begins than the last, and how much farther down. For text that does not
+// run from left to right only the distance is known.
 func (l Line) from(last Line) (right, down float64) {
 	if math.Abs(math.Sin(last.angle)) > 0.5 {
 		return 0, math.Abs(l.x - last.x)
@@ -154,7 +154,7 @@ func countLetters(s string) int {
 	return n
 }
 
-// rounded makes sizes that look the same the same: half points.
+// rounded makes sizes that look the same equal: half points.
 func rounded(size float64) float64 { return math.Round(2*size) / 2 }
 
 // bodySize is the size of font that most characters are in.
@@ -168,7 +168,7 @@ func bodySize(pages []Page) float64 {
 	return mostFrequent(count)
 }
 
-// usualGap is the distance between lines that most lines of a page have; 0: there is none.
+// usualGap is the distance of most lines of a page from the next; 0: there is none.
 func usualGap(lines []Line) float64 {
 	count := map[float64]int{}
 	for i := 1; i < len(lines); i++ {
@@ -183,7 +183,7 @@ func usualGap(lines []Line) float64 {
 	return 0
 }
 
-// mostFrequent is what was counted most often; of several the smallest.
+// mostFrequent is the value that was counted most often; of several the smallest.
 func mostFrequent(count map[float64]int) float64 {
 	best := 0.0
 	for _, size := range slices.Sorted(maps.Keys(count)) {

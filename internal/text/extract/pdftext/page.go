@@ -89,7 +89,7 @@ func (d *Document) read(number int, merge bool) (read Page, more bool, err error
 	return read, err == nil && merged.Result == responses.FPDFPage_FlattenResultSuccess, nil
 }
 
-// notes reports whether a page has notes or fields. Links are none: they add no text to it.
+// notes reports whether a page has notes or fields. Links do not count: they add no text to it.
 func (d *Document) notes(page requests.Page) (bool, error) {
 	all, err := d.in.FPDFPage_GetAnnotCount(&requests.FPDFPage_GetAnnotCount{Page: page})
 	if err != nil {
@@ -130,7 +130,7 @@ func (d *Document) text(page requests.Page) (read Page, err error) {
 	return textPage{d.in, loaded.TextPage, turned.PageRotation != enums.FPDF_PAGE_ROTATION_NONE}.read()
 }
 
-// holds reports whether nine of ten words of some lines are among those of all.
+// holds reports whether nine of ten words of some lines are among the words of all.
 func holds(all, some []Line) bool {
 	count, words, missing := map[string]int{}, 0, 0
 	for _, l := range all {
@@ -210,7 +210,7 @@ func (t textPage) lines(count int) ([]Line, error) {
 	return joined(t.columns(lines)), nil
 }
 
-// rawLines are the lines of a text as they stand on the page, with their ends: PDFium joins those that divide a word.
+// rawLines are the lines of a text as they stand on the page, with their ends. PDFium joins lines that divide a word.
 func rawLines(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for line := range strings.SplitAfterSeq(text, "\n") {
@@ -233,10 +233,10 @@ func rawLines(text string) iter.Seq[string] {
 
 func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) && !isHyphen(r) }
 
-// isHyphen reports how PDFium marks a hyphen at the end of a line that it has joined with the next.
+// isHyphen reports the characters by which PDFium marks a hyphen at the end of a line that it has joined with the next.
 func isHyphen(r rune) bool { return r == '\uFFFE' || r == '\u0002' }
 
-// joinHyphens joins words that were divided at the ends of lines: those that go on in lower case. Other hyphens stay.
+// joinHyphens joins words that were divided at the ends of lines, if they go on in lower case. Other hyphens stay.
 func joinHyphens(line string) string {
 	if !strings.ContainsFunc(line, isHyphen) {
 		return line
@@ -300,7 +300,7 @@ func (t textPage) size(at int) float64 {
 	return font.FontSize * math.Hypot(float64(shown.Matrix.C), float64(shown.Matrix.D))
 }
 
-// index is the number that PDFium knows a character of the text by; -1: none.
+// index is the number by which PDFium knows a character of the text; -1: none.
 func (t textPage) index(at int) (int, error) {
 	found, err := t.in.FPDFText_GetCharIndexFromTextIndex(
 		&requests.FPDFText_GetCharIndexFromTextIndex{TextPage: t.page, NTextIndex: at})

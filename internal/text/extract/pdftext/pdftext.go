@@ -1,11 +1,11 @@
 // Package pdftext reads the text of PDFs, page by page, with PDFium compiled to WebAssembly. The sandbox bounds the
 // memory of PDFium, and a broken file breaks nothing outside of it.
 //
-// The module takes seconds to compile for a machine, and 20 MiB once it is. [Compile] keeps the result in a folder,
-// from which [Open] takes it in a fraction of a second.
+// The module takes seconds to compile for a machine, and has 20 MiB after that. [Compile] keeps the result in a folder.
+// [Open] loads it from there in a fraction of a second.
 //
-// It must not know who calls it, in which process it runs or how time is limited there. It imports document, for
-// the kinds of parts, PDFium's wrapper and the WebAssembly runtime wazero.
+// It must not know who calls it, in which process it runs or how time is limited there. It imports document, for the
+// kinds of parts, PDFium's wrapper and the WebAssembly runtime wazero.
 package pdftext
 
 import (
@@ -54,7 +54,7 @@ func Compile(ctx context.Context, folder string, workers int) error {
 	return in.close()
 }
 
-// Compiled reports whether something was compiled into a folder. Whether it fits this machine only [Compile] knows.
+// Compiled reports whether a module was compiled into a folder. Only [Compile] finds out whether it fits this machine.
 func Compiled(folder string) bool {
 	found := false
 	_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
@@ -74,7 +74,7 @@ func Compiled(folder string) bool {
 // Memory that grew would be copied, and would meanwhile exist twice.
 type sandbox []byte
 
-// Allocate makes a sandbox the memory of an instance, of which there is one.
+// Allocate makes a sandbox the memory of an instance. Each instance has one memory.
 func (s sandbox) Allocate(_, _ uint64) experimental.LinearMemory { return s }
 
 // Reallocate returns the first size bytes; nil: it may not have as many.

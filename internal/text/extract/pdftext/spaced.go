@@ -13,8 +13,8 @@ const (
 	longestWord   = 24  // letters; what is longer is a list of letters
 )
 
-// unspaced joins the letters of a line that are drawn apart from each other. Letters in the order of the alphabet stay,
-// and so do those that are as far apart as columns.
+// unspaced joins the letters of a line that are drawn apart from each other. Letters in the order of the alphabet stay
+// apart, and so do letters that are as far apart as columns.
 func (t textPage) unspaced(l Line) string {
 	letters := strings.Fields(l.Text)
 	if len(letters) < spacedLetters || !l.straight() || !single(letters) {

@@ -65,7 +65,7 @@ func (c *collection) begin(dimensions int) error {
 	return err
 }
 
-// put adds a chunk to the batch, and gives numbers to the terms that are new.
+// put adds a chunk to the batch, and numbers the terms that are new.
 func (b *batch) put(s *state, e *entry, terms []index.Term) {
 	e.terms = make([]weighted, 0, len(terms))
 	for _, t := range terms {
@@ -88,7 +88,7 @@ func (b *batch) put(s *state, e *entry, terms []index.Term) {
 	b.puts++
 }
 
-// write appends a batch to the file, and shows it to queries. After an error, the file is read again.
+// write appends a batch to the file, and makes it visible to queries. After an error, the file is read again.
 func (c *collection) write(b *batch) (err error) {
 	if len(b.records) == 0 {
 		return nil

@@ -26,7 +26,7 @@ import (
 // ErrClosed is returned after Close.
 var ErrClosed = errors.New("diskindex: the index is closed")
 
-// Bounds of what is kept of collections that nobody uses just now.
+// Bounds of the collections in memory that no call uses.
 const (
 	maxChunks = 1_000_000 // in memory; one takes about 400 bytes (of 512 dimensions and 120 words)
 	maxOpen   = 256       // collections; each is an open file
@@ -53,7 +53,7 @@ type Index struct {
 
 var _ index.Index = (*Index)(nil)
 
-// Open opens the index in a folder, and makes an empty one if there is none. The folder must be open only once: its
+// Open opens the index in a folder, and makes an empty one if there is none. The folder must be open only once. The
 // caller holds the lock of the data folder that it is part of. The error is one of the file system.
 func Open(dir string) (*Index, error) {
 	identity, err := identify(dir)
@@ -112,7 +112,7 @@ func (x *Index) Drop(ctx context.Context, name string) error {
 	return x.change(ctx, name, (*collection).drop)
 }
 
-// change makes a change of a collection, after those that wait already. The error may be that of the context.
+// change makes a change of a collection, after earlier waiting ones. The error may be that of the context.
 func (x *Index) change(ctx context.Context, name string, do func(*collection) error) error {
 	x.calls.RLock()
 	defer x.calls.RUnlock()

@@ -44,7 +44,7 @@ func (f *folders) where(x index.Index) string {
 	return f.of[x]
 }
 
-// harness has the files of a killed index copied, as they are at that moment.
+// harness copies the files of a killed index, as they are at that moment.
 func (f *folders) harness() indextest.Harness {
 	return indextest.Harness{
 		Open: func(t *testing.T) index.Index { return f.open(t, t.TempDir()) },

@@ -1,4 +1,4 @@
 package diskindex
 
-// SetMaxChunks sets how many chunks memory has of collections that nobody uses just now.
+// SetMaxChunks sets how many chunks of collections that no call uses stay in memory.
 func (x *Index) SetMaxChunks(n int) { x.maxChunks = n }

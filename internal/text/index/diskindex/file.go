@@ -97,8 +97,8 @@ func (s *state) replayAll(in *bufio.Reader) error {
 	}
 }
 
-// next reads a record's payload into a buffer, which grows. The error is io.EOF at the end, errTorn where no whole
-// record follows, or one of the file system.
+// next reads a record's payload into a buffer, which grows. The error is io.EOF at the end, errTorn if no whole record
+// follows, or one of the file system.
 func next(in *bufio.Reader, payload []byte) ([]byte, error) {
 	var head [recordHeader]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {

@@ -13,7 +13,7 @@ const (
 	suffix       = ".collection"
 	unfinished   = ".tmp"
 	identityFile = "identity"
-	// format begins the identity. A folder of another format is emptied: all in it is derived.
+	// format begins the identity. A folder of another format is emptied: all of its contents are derived.
 	format = "1-"
 )
 
@@ -45,7 +45,7 @@ func sweep(dir, suffix string) error {
 	return err
 }
 
-// writeWhole writes a file such that it is there with all its bytes or not at all.
+// writeWhole writes a file so that it exists with all its bytes or not at all.
 func writeWhole(path string, b []byte) error {
 	f, err := os.Create(path + unfinished)
 	if err != nil {

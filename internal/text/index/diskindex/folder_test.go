@@ -76,7 +76,7 @@ func collectionFile(t *testing.T, dir string) string {
 	return names[0]
 }
 
-// documents returns, for each document found by the word, how many of its chunks are.
+// documents returns the number of chunks of each document that the word finds.
 func documents(t *testing.T, x index.Index, word string) map[string]int {
 	t.Helper()
 	r, err := x.Query(t.Context(), index.Query{Collections: []string{"a"}, Terms: [][]string{{word}},
@@ -159,7 +159,7 @@ func TestATornTailIsCut(t *testing.T) {
 		map[string]int{"first": 1, "second": 1})
 }
 
-// A record that was behind a damaged one does not come back when what is put next is as long as the damaged one.
+// A record after a damaged one does not come back, even if the next put is as long as the damaged record.
 func TestWhatFollowsADamagedRecordIsGone(t *testing.T) {
 	dir := t.TempDir()
 	x := open(t, dir)

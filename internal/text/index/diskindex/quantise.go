@@ -11,7 +11,7 @@ import (
 // signs after a rotation. The estimate is that of RaBitQ (Gao and Long, 2024): the query times the signs, divided by
 // the vector times its signs.
 
-// queryBits is how finely the query is quantised for the estimate.
+// queryBits is the number of bits of each quantised value of a query, for the estimate.
 const queryBits = 4
 
 // quantised is a vector as it is kept.
@@ -139,7 +139,7 @@ func (r *rotation) probe(v []float32) *probe {
 	return p
 }
 
-// estimate is about the cosine with the vector of the signs, which has the factor and the ones.
+// estimate is the approximate cosine with the vector of the signs, which has the factor and the ones.
 func (p *probe) estimate(signs []uint64, factor float32, ones uint16) float32 {
 	planes, sum := p.planes, 0
 	for _, s := range signs {

@@ -41,8 +41,8 @@ func asBytes(values []int8) []byte {
 	return b
 }
 
-// Also of vectors that have few numbers besides zeros, like those of hashed features.
-// The error of an estimate is one of chance: its bound holds for nearly all pairs of vectors, not for each.
+// The vectors include some with few numbers besides zeros, like those of hashed features. The error of an estimate is
+// random: its bound holds for nearly all pairs of vectors, not for each.
 func TestEstimatesAreWithinTheirError(t *testing.T) {
 	const pairs = 500
 	for _, dimensions := range []int{8, 64, 100, 384, 512, 768} {

@@ -17,7 +17,7 @@ const (
 	rescoredEach = 5
 )
 
-// estimateError divided by the root of the dimensions is more than an estimate is wrong: four standard deviations.
+// estimateError divided by the root of the dimensions bounds the error of an estimate: it is four standard deviations.
 const estimateError = 3
 
 // limitsOfQueries are for parallel queries, on so many cores. Others wait.
@@ -62,7 +62,7 @@ func (x *Index) Query(ctx context.Context, q index.Query) (index.Result, error) 
 	return index.Result{Candidates: s.candidates(), Statistics: s.statistics, More: more}, nil
 }
 
-// each shows the collections to a pass, one after the other.
+// each calls pass with the collections, one after the other.
 func (x *Index) each(ctx context.Context, s *search, pass func(*state)) error {
 	for i, name := range s.q.Collections {
 		if err := cmp.Or(ctx.Err(), s.err); err != nil {
@@ -259,7 +259,7 @@ func (s *state) weights(record []byte, terms [][]string, weights []int) error {
 	return nil
 }
 
-// candidates returns what is among the best at the end.
+// candidates returns the chunks that are among the best at the end.
 func (s *search) candidates() []index.Candidate {
 	var list []index.Candidate
 	for _, i := range slices.Concat(s.words.items, s.vectors.items) {

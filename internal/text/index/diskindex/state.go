@@ -86,7 +86,7 @@ func (s *state) version(document string, number int, make bool) (uint32, bool) {
 	return v, true
 }
 
-// put adds the chunk whose record has this place and size in the file. The error is one of reading what it replaces.
+// put adds the chunk whose record has this offset and size in the file. The error is one of reading the replaced chunk.
 func (s *state) put(e *entry, at int64, size int) error {
 	for _, t := range e.fresh {
 		s.terms[t] = uint32(len(s.names))
@@ -111,13 +111,13 @@ func (s *state) put(e *entry, at int64, size int) error {
 	return nil
 }
 
-// find returns the place of a chunk among the slots of its version.
+// find returns the position of a chunk among the slots of its version.
 func (s *state) find(version, number uint32) (at int, found bool) {
 	return slices.BinarySearchFunc(s.keys[version].slots, number,
 		func(a, n uint32) int { return cmp.Compare(s.numbers[a], n) })
 }
 
-// has reports whether there is the chunk that an entry would replace.
+// has reports whether the chunk that an entry would replace exists.
 func (s *state) has(e *entry) bool {
 	v, found := s.version(e.document, e.number, false)
 	if found {
@@ -126,7 +126,7 @@ func (s *state) has(e *entry) bool {
 	return found
 }
 
-// place puts a slot among those of its version, in the place of the one that has the chunk now.
+// place puts a slot among those of its version. It replaces the slot that the chunk has now.
 func (s *state) place(version, number, slot uint32) error {
 	slots := s.keys[version].slots
 	i, found := s.find(version, number)

@@ -12,13 +12,13 @@ import (
 // collection may have words of removed chunks.
 const dirty = ".dirty"
 
-// patience is the number of calls of [Index.Tidy] that see a mark before one rewrites the file, so that many removals
-// have one rewrite. A mark that was there when the index was opened has waited already.
+// patience is the number of calls of [Index.Tidy] that see a mark before one rewrites the file. So many removals share
+// one rewrite. A mark that existed when the index was opened has waited already.
 const patience = 5
 
 // Tidy overwrites removed words: it rewrites the files of marked collections without them. It is called at regular
-// intervals; the call after [patience] others takes the words of a removal away, also when nothing else is written. The
-// error joins those of the collections that failed, which stay marked.
+// intervals. The call after [patience] others removes the words of a removal, even without another write. The error
+// joins those of the collections that failed, which stay marked.
 func (x *Index) Tidy(ctx context.Context) error {
 	x.tidying.Lock()
 	defer x.tidying.Unlock()
@@ -41,7 +41,7 @@ func (x *Index) Tidy(ctx context.Context) error {
 	return err
 }
 
-// waited are the marks that were there when the index was opened.
+// waited are the marks that existed when the index was opened.
 func waited(dir string) map[string]int {
 	marks, _ := filepath.Glob(filepath.Join(dir, "*"+dirty)) // it errs only on bad patterns
 	seen := map[string]int{}
@@ -61,7 +61,7 @@ func (c *collection) mark() error {
 	return err
 }
 
-// tidy rewrites the file if it has dead chunks. The mark goes when the former file cannot come back.
+// tidy rewrites the file if it has dead chunks. The mark is removed when the former file cannot come back.
 func (c *collection) tidy(ctx context.Context) error {
 	if err := c.load(); err != nil {
 		return err

@@ -108,7 +108,7 @@ func TestRemovalsThatGoOnHaveFewRewrites(t *testing.T) {
 	assert.Equal(t, []int{5, 11, 17, 23}, rewrites)
 }
 
-// ending is a context that ends when it was looked at so often.
+// ending is a context that ends after it was checked so often.
 type ending struct {
 	context.Context
 
@@ -145,8 +145,8 @@ func TestARewriteEndsWithItsContext(t *testing.T) {
 	assert.Equal(t, map[string]int{"many": 600}, documents(t, x, "marlin"))
 }
 
-// A process that is killed after a removal leaves the mark, by which the next one overwrites the words, a minute after
-// its start.
+// A process that is killed after a removal leaves the mark. By the mark the next process overwrites the words, a minute
+// after its start.
 func TestDeletedWordsLeaveTheFilesAfterAKill(t *testing.T) {
 	dir := t.TempDir()
 	x := open(t, dir)
@@ -176,7 +176,7 @@ func TestARemovalThatCannotBeMarkedFails(t *testing.T) {
 	assert.FileExists(t, mark)
 }
 
-// A mark stays while the words may come back, and goes with a collection that is gone.
+// A mark stays while the words may come back. It is removed with its collection.
 func TestAMarkGoesWithTheWords(t *testing.T) {
 	dir := t.TempDir()
 	x := open(t, dir)

@@ -13,8 +13,8 @@ type item struct {
 	slot       uint32
 }
 
-// top keeps the items of the highest scores. It holds up to twice the limit and then throws the lower half away, so an
-// item costs little more than a comparison.
+// top keeps the items of the highest scores. It holds up to twice the limit and then drops the lower half. So an item
+// costs little more than a comparison.
 type top struct {
 	limit int
 	items []item

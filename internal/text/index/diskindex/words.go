@@ -60,7 +60,7 @@ func (s *state) chosen(q index.Query, all index.Statistics) []searched {
 		if live == 0 {
 			continue
 		}
-		// Changes since the words were counted may have the frequency above the number of chunks.
+		// Changes since the words were counted may have made the frequency larger than the number of chunks.
 		list = append(list, searched{lists, live, float32(max(index.Rarity(all.Frequencies[i], all.Chunks), 1e-6))})
 	}
 	slices.SortFunc(list, func(a, b searched) int { return cmp.Compare(a.live, b.live) })
@@ -95,7 +95,7 @@ func (s *state) score(scores []float32, t searched, mean float64, m *merger) {
 	}
 }
 
-// merger makes one list of several: each slot once, with the highest of its weights. Queries use it one after another.
+// merger makes one list of several: each slot once, with the highest of its weights. Queries use it one at a time.
 type merger struct {
 	weights []uint32 // of each slot; who reads one sets it to zero
 	slots   []uint32

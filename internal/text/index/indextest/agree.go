@@ -12,8 +12,8 @@ import (
 	"agentplatform/internal/text/index"
 )
 
-// Agree makes the same changes to two indexes and holds what queries find in one against the other, where the limit
-// leaves nothing out. Statistics are compared, too, after settling.
+// Agree makes the same changes to two indexes and compares the results of queries, where the limit leaves nothing out.
+// Statistics are compared, too, after settling.
 func Agree(t *testing.T, h, other Harness) {
 	rapid.Check(t, func(r *rapid.T) {
 		p := &pair{t: t, r: r, h: h, x: h.Open(t), y: other.Open(t)}

@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/text/index"
 )
 
-// runBest is about which candidates come where there are more than the limit.
+// runBest checks which candidates are returned if there are more than the limit.
 func runBest(t *testing.T, h Harness) {
 	t.Run("the best by words have the rare word, the weight, or are short", func(t *testing.T) {
 		x := h.Open(t)
@@ -114,7 +114,7 @@ func runBest(t *testing.T, h Harness) {
 	t.Run("nearly all of the nearest of 3,000 vectors", func(t *testing.T) { nearest(t, h) })
 }
 
-// several has two words in a fifth of the chunks each, many more than are asked for, and both in twelve.
+// several has two words in a fifth of the chunks each, many more than a query asks for, and both words in twelve.
 func several(t *testing.T, h Harness) {
 	const documents, each = 12, 1000
 	x := h.Open(t)

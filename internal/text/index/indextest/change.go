@@ -141,7 +141,7 @@ func runRemove(t *testing.T, h Harness) {
 	})
 }
 
-// runKept is about what is there after the index was opened again.
+// runKept checks the contents of an index that was opened again.
 func runKept(t *testing.T, h Harness) {
 	again := map[string]func(*testing.T, index.Index) index.Index{"reopened": h.Reopen, "killed": h.Kill}
 	for name, reopen := range again {

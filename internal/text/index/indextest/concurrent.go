@@ -56,7 +56,7 @@ func runConcurrent(t *testing.T, h Harness) {
 	})
 }
 
-// runSame has callers put into a collection that others drop.
+// runSame makes callers put into a collection that others drop.
 func runSame(t *testing.T, h Harness) {
 	x := h.Open(t)
 	var group sync.WaitGroup
@@ -96,7 +96,8 @@ func write(t *testing.T, x index.Index, writer int) {
 	}
 }
 
-// whole asks, and checks that no candidate is half of a chunk; want: what must be found, and nothing else, if any.
+// whole runs a query, and checks that no candidate is half of a chunk. want is exactly the candidates to find. It is
+// not checked if it is empty and the query has a vector or several words.
 func whole(t *testing.T, x index.Index, q index.Query, want ...string) {
 	r, err := x.Query(t.Context(), q)
 	if !assert.NoError(t, err) {

@@ -1,5 +1,5 @@
-// Package indextest is the conformance suite of the index port. Every adapter runs all of it, and is held against
-// another one (memindex) by Agree.
+// Package indextest is the conformance suite of the index port. Every adapter runs all of it. Agree compares it with
+// another adapter (memindex).
 //
 // It imports its port.
 package indextest
@@ -19,9 +19,9 @@ import (
 type Harness struct {
 	// Open makes a fresh, empty index, which ends with the test.
 	Open func(*testing.T) index.Index
-	// Reopen closes an index and opens what it kept. Nil: it keeps nothing.
+	// Reopen closes an index and opens it again with the data that it kept. Nil: it keeps nothing.
 	Reopen func(*testing.T, index.Index) index.Index
-	// Kill is like Reopen, without closing: what a process finds that starts after another was killed. Nil: as Reopen.
+	// Kill is like Reopen, without closing: it opens the data of a process that was killed. Nil: as Reopen.
 	Kill func(*testing.T, index.Index) index.Index
 	// Settle waits until statistics count all puts and removals. Nil: they do so immediately.
 	Settle func(*testing.T, index.Index)
@@ -70,7 +70,7 @@ func version(collection, document string, number int) index.Version {
 	return index.Version{Collection: collection, Document: document, Number: number}
 }
 
-// chunk has each word with the weight 1, and is as long as it has words.
+// chunk has each word with the weight 1; its length is the number of words.
 func chunk(number int, vector []float32, words ...string) index.Chunk {
 	c := index.Chunk{Index: number, Vector: vector, Length: len(words)}
 	for _, w := range words {
@@ -84,7 +84,7 @@ func put(t *testing.T, x index.Index, v index.Version, chunks ...index.Chunk) {
 	require.NoError(t, x.Put(t.Context(), v, dimensions, chunks))
 }
 
-// words asks for what has one of the words, each without variants, in the collections a and b.
+// words is a query for chunks with one of the words, each without variants, in the collections a and b.
 func words(terms ...string) index.Query {
 	return index.Query{Collections: []string{"a", "b"}, Terms: single(terms...), Limit: 100}
 }

@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/text/index"
 )
 
-// small is an index with three documents in two collections, and a third collection that nobody asks for.
+// small is an index with three documents in two collections, and a third collection that no query names.
 func small(t *testing.T, h Harness) index.Index {
 	x := h.Open(t)
 	put(t, x, version("a", "d", 1), chunk(0, axis(0), "red", "fox"), chunk(1, axis(1), "red", "den", "hill", "cold"))

@@ -46,7 +46,7 @@ func TestBucketIsLookedForOnce(t *testing.T) {
 	assert.Equal(t, 1, s.counted()["GetVectorBucket"])
 }
 
-// A put into a collection that is being dropped waits longer from try to try, and no longer than its context.
+// A put into a collection that is being dropped waits longer after each attempt, and no longer than its context.
 func TestPutWaitsWhileTheCollectionIsDropped(t *testing.T) {
 	var waits []time.Duration
 	wait := func(_ context.Context, d time.Duration) error {

@@ -14,7 +14,8 @@ import (
 
 var removed = index.Version{Collection: "c", Document: "d", Number: 1}
 
-// put puts chunks of two dimensions with the word w, from one number to before another.
+// put puts chunks of two dimensions with the word w. Their numbers are from the first (inclusive) to the second
+// (exclusive).
 func put(t *testing.T, x index.Index, v index.Version, from, to int) {
 	t.Helper()
 	var chunks []index.Chunk
@@ -33,7 +34,7 @@ func left(t *testing.T, x index.Index) int {
 	return len(r.Candidates)
 }
 
-// An approximate search does not show all that is to be removed.
+// An approximate search does not return all chunks that must be removed.
 func TestRemoveDoesNotTrustTheSearch(t *testing.T) {
 	for name, overlooked := range map[string]func(key string) bool{
 		"all":  func(string) bool { return true },

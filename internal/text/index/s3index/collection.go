@@ -10,7 +10,7 @@ import (
 	"agentplatform/internal/text/index"
 )
 
-// collection is one that a query asks, as far as it is known before.
+// collection is a collection of a query, with the facts that are known before the query.
 type collection struct {
 	name       string
 	dimensions int     // 0: there is no such collection
@@ -18,8 +18,8 @@ type collection struct {
 	chunks     int     // about how many it has
 }
 
-// mostSampled are the collections of a query up to which each is sampled: with four calls, where no sample is held. Of
-// the words of more, only what the first questions find is known.
+// mostSampled is the number of a query's collections up to which each is sampled, with four calls if no sample is held.
+// For more collections, the frequencies of words are estimated from the results of the first queries.
 const mostSampled = 20
 
 func (x *Index) known(ctx context.Context, q index.Query) ([]collection, error) {
@@ -41,8 +41,8 @@ func (x *Index) known(ctx context.Context, q index.Query) ([]collection, error) 
 	return list, nil
 }
 
-// sampled gives collections their samples. When these are of many fewer or more chunks than the caller knows of, they
-// are doubted. There may be chunks that the caller does not count, such as those of builds that are to be removed.
+// sampled gives collections their samples. If the samples count many fewer or more chunks than the caller, they are
+// doubted. There may be chunks that the caller does not count, such as those of builds that are to be removed.
 func (x *Index) sampled(ctx context.Context, list []collection, chunks int) error {
 	for _, doubted := range []bool{false, true} {
 		err := host.Each(ctx, len(list), atOnce, func(ctx context.Context, i int) (err error) {
@@ -95,7 +95,8 @@ func share(list []collection, chunks int) {
 	}
 }
 
-// dimensionsOf are those of a collection's vectors; 0: there is no such collection. They are asked for once.
+// dimensionsOf is the number of dimensions of a collection's vectors; 0: there is no such collection. It is requested
+// once.
 func (x *Index) dimensionsOf(ctx context.Context, collection string) (int, error) {
 	x.mu.Lock()
 	n := x.dimensions[collection]

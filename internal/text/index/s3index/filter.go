@@ -6,8 +6,7 @@ import "agentplatform/internal/text/index"
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-vectors-metadata-filtering.html
 type filter map[string]any
 
-// A filter has at most 100 constraints: each value that something is compared with is one. Documents and terms share
-// them.
+// A filter has at most 100 constraints: each value in a comparison is one. Documents and terms share them.
 const (
 	mostConstraints = 100
 	mostDocuments   = 50 // of a filter; where a query names more, several filters have some each
@@ -27,10 +26,10 @@ func ofDocuments(ids []string) filter {
 	return filter{keyOfDocument: filter{"$in": names}}
 }
 
-// with admits what has a term: a comparison with a list is true when one of its elements is equal.
+// with admits chunks that have a term: a comparison with a list is true when one of its elements is equal.
 func with(t term) filter { return filter{keyOfTerms: filter{"$eq": t.name()}} }
 
-// all admits what each of the filters admits, either what one of them does. Those that are nil count for nothing.
+// all admits chunks that each of the filters admits, either those that one of them admits. Nil filters do not count.
 func all(filters ...filter) filter    { return joined("$and", filters) }
 func either(filters ...filter) filter { return joined("$or", filters) }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The samples that are held are bounded by their terms: the oldest go.
+// The held samples are bounded by their terms: the oldest are removed.
 func TestSamplesThatAreHeldAreBounded(t *testing.T) {
 	x := New(nil, "vectors", Options{Now: func() time.Time { return time.Unix(100, 0) }})
 	large := func(taken int64) *sample {

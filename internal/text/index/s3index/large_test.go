@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/text/index/s3index"
 )
 
-// A collection of which the sample has only a part: what is found is as exact, what is counted is about right.
+// The sample has only a part of a large collection. Results are as exact, and counts are about right.
 func TestALargeCollectionIsSampled(t *testing.T) {
 	const chunks = 6000
 	x, _ := open(t, s3index.Options{})
@@ -142,8 +142,8 @@ func TestEveryWordOfALongQueryGetsItsTurn(t *testing.T) {
 	}
 }
 
-// The calls of a search that finds less than it wants, and asks again until the index has no more: 43 in three steps. A
-// page has a hundred: of the limit by vector, and of two questions by words, which ask for 400 at least.
+// A search that finds less than it wants asks again until the index has no more: 43 calls in three steps. A page has a
+// hundred vectors: of the limit by vector, and of two queries by words, which ask for 400 at least.
 func TestDeepSearchIsABoundedNumberOfCalls(t *testing.T) {
 	const chunks = 12_000
 	x, s := open(t, s3index.Options{})

@@ -34,7 +34,7 @@ func (x *Index) Put(ctx context.Context, v index.Version, dimensions int, chunks
 
 const (
 	bytesOfNumber = 14 // at most what a component of a vector takes as JSON
-	// A put into a collection that others drop is tried again, after waits that double: 6 s in all.
+	// A put into a collection that others drop is retried, after waits that double: 6 s in all.
 	mostTries = 8
 	firstWait = 50 * time.Millisecond
 )

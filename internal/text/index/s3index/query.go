@@ -16,8 +16,8 @@ import (
 
 const (
 	atOnce = 16 // collections that one query asks
-	// mostLimit is the highest limit of a query that counts. A call returns a hundred vectors, one call after the
-	// other, so those of deep questions would take seconds.
+	// mostLimit is the highest effective limit of a query. A call returns a hundred vectors, and calls are sequential.
+	// So a higher limit would take seconds.
 	mostLimit = 800
 )
 
@@ -50,7 +50,7 @@ func (x *Index) ask(ctx context.Context, q index.Query) (index.Result, error) {
 	return merged(parts, q), nil
 }
 
-// part is what a query asks a collection about some of its documents, and what is answered.
+// part is a part of a query, to one collection about some of its documents, and its result.
 type part struct {
 	collection
 
@@ -122,7 +122,7 @@ func (p *part) ask(ctx context.Context) error {
 	return p.index.ignoreMissing(ctx, err)
 }
 
-// find returns the chunks that a filter admits, those that are most like the query, at most so many.
+// find returns the chunks that a filter admits and that are most like the query, at most so many.
 func (p *part) find(ctx context.Context, most int, only filter) ([]index.Candidate, error) {
 	found, err := p.index.query(ctx, p.name, p.like, most, only, true)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/text/index/s3index"
 )
 
-// A filter has at most 100 constraints: the documents and the words of a query may be more.
+// A filter has at most 100 constraints. A query may have more documents and words.
 func TestManyDocumentsAndWordsAreAsked(t *testing.T) {
 	x, _ := open(t, s3index.Options{})
 	var names []string
@@ -38,7 +38,7 @@ func TestManyDocumentsAndWordsAreAsked(t *testing.T) {
 	}
 }
 
-// variants are a word and others that nothing has, of which it is the last.
+// variants are a word and others that no chunk has; the word is the last.
 func variants(word string, n int) (list []string) {
 	for i := range n - 1 {
 		list = append(list, fmt.Sprint(word, "-", i))
@@ -46,8 +46,8 @@ func variants(word string, n int) (list []string) {
 	return append(list, word)
 }
 
-// Many chunks have the rarest word, enough for an answer, but others have several of the commoner ones, which is worth
-// more.
+// Many chunks have the rarest word, enough for an answer. Other chunks have several of the commoner words, which gives
+// a higher score.
 func TestSeveralCommonerWordsAreWorthMoreThanARareOne(t *testing.T) {
 	x, _ := open(t, s3index.Options{})
 	fill(t, x, 3000, func(n int) []string {

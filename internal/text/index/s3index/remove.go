@@ -16,14 +16,14 @@ import (
 
 const (
 	vectorsOfGet = 100
-	// mostRounds are the searches of a removal. Each finds up to 10,000 chunks behind a gap in their numbers; where
-	// there is no gap, the first finds nothing.
+	// mostRounds limits the searches of a removal. Each finds up to 10,000 chunks behind a gap in their numbers.
+	// Without a gap, the first finds nothing.
 	mostRounds = 100
 )
 
 // Remove implements [index.Index]. An approximate search that finds nothing does not prove that nothing is left. But
-// the keys of chunks follow from their numbers. They are fetched in order, until a call finds none after the last
-// known. Then a search shows whether others are left.
+// the keys of chunks follow from their numbers. They are fetched in order, until a call finds none after the last known
+// chunk. Then a search shows whether others are left.
 func (x *Index) Remove(ctx context.Context, v index.Version) error {
 	if err := cmp.Or(ctx.Err(), v.Check()); err != nil {
 		return err

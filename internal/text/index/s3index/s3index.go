@@ -54,7 +54,7 @@ type Index struct {
 
 // Options are what an index needs besides its bucket.
 type Options struct {
-	// Now is the clock by which samples grow old; nil: the system's.
+	// Now is the clock for the age of samples; nil: the system's.
 	Now func() time.Time
 	// Wait waits, or returns the error of the context; nil: a timer does.
 	Wait func(ctx context.Context, d time.Duration) error
@@ -145,7 +145,7 @@ func isInvalid(err error) bool {
 	return is
 }
 
-// axis is a unit vector, for where any vector will do.
+// axis is a unit vector, for uses where any vector will do.
 func axis(dimensions int) []float32 {
 	v := make([]float32, dimensions)
 	v[0] = 1

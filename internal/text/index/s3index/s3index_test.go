@@ -24,7 +24,7 @@ import (
 	"agentplatform/internal/text/index/s3index"
 )
 
-// service is the stand-in for S3 Vectors, which counts what it is called with and may answer otherwise.
+// service is the stand-in for S3 Vectors. It counts its calls, and may give other answers.
 type service struct {
 	vectorserver.Server
 
@@ -84,7 +84,7 @@ func open(t *testing.T, o s3index.Options) (*s3index.Index, *service) {
 	return s3index.New(client, "vectors", o), s
 }
 
-// fill puts chunks of two dimensions, a thousand to a document; chunk n has the words that are given for n.
+// fill puts chunks of two dimensions, a thousand to a document. words returns the words of chunk n.
 func fill(t *testing.T, x index.Index, chunks int, words func(n int) []string) {
 	t.Helper()
 	for start := 0; start < chunks; start += 1000 {
@@ -103,7 +103,7 @@ func fill(t *testing.T, x index.Index, chunks int, words func(n int) []string) {
 	}
 }
 
-// aging is an index whose samples the test makes old.
+// aging is an index whose samples the test ages.
 type aging struct {
 	*s3index.Index
 
@@ -131,7 +131,7 @@ func TestItFindsWhatTheExactIndexFinds(t *testing.T) {
 	indextest.Agree(t, harness(), exact)
 }
 
-// A chunk with more terms than the service takes is found by its rare ones, and all its weights are known.
+// A chunk with more terms than the service takes is found by its rare terms, and all its weights are known.
 func TestTermsWithoutPlaceAreCounted(t *testing.T) {
 	lost := 0
 	x, _ := open(t, s3index.Options{OnLost: func(n int) { lost += n }})

@@ -12,9 +12,11 @@ import (
 	"agentplatform/internal/text/index"
 )
 
-// sample is what is known of the words of a collection's chunks, as S3 Vectors counts nothing. A listing in segments
-// gives all chunks of a small collection, and some hundred to 2,000 of a large one. A query's caller knows how many
-// there are. A sample ages, as other processes make changes. A query takes it again, never a goroutine behind it: a
+// sample has the words of some of a collection's chunks, as S3 Vectors counts nothing. A listing in segments gives all
+// chunks of a small collection, and some hundred to 2,000 of a large one. The caller of a query knows how many there
+// are.
+//
+// A sample ages, as other processes make changes. A query takes it again. A background goroutine cannot do that: a
 // function is stopped between its calls.
 type sample struct {
 	chunks int
@@ -30,8 +32,8 @@ const (
 	life     = 5 * time.Minute
 	doubtful = 20 * time.Second // the age from which a sample is doubted that does not fit what the caller knows
 	taking   = time.Minute      // at most
-	// mostHeld bounds the bytes of the samples that are held; the oldest go. Those of as many large collections as are
-	// sampled for a query take less.
+	// mostHeld bounds the bytes of the held samples; the oldest are removed. The samples of one query, of as many large
+	// collections as are sampled for it, take less.
 	mostHeld    = 96 << 20
 	bytesOfHeld = 48 // of a term
 	bytesOfPost = 4  // of a chunk that has it
@@ -61,7 +63,8 @@ func (x *Index) sampleOf(ctx context.Context, collection string, doubted bool) (
 	}
 }
 
-// flight is how the taking of a sample ended. A panic is of all who wait for it; where all have left, nobody has it.
+// flight is the result of taking a sample. A panic becomes one of each caller that waits for it. If none waits, it is
+// lost.
 type flight struct {
 	sample *sample
 	died   *host.Panic
@@ -119,7 +122,7 @@ func (x *Index) keep(collection string, s *sample) {
 	}
 }
 
-// forget forgets what is known of a collection, which may be gone or another one.
+// forget removes the data about a collection, which may be gone or another one.
 func (x *Index) forget(collection string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -165,7 +168,7 @@ func (s *sample) add(t term) {
 	s.terms++
 }
 
-// statistics are those of a collection of about so many chunks.
+// statistics are the statistics of a collection of about so many chunks.
 func (s *sample) statistics(words [][]term, chunks int) index.Statistics {
 	r := index.Statistics{Chunks: chunks, Frequencies: make([]int, len(words))}
 	if s.chunks > 0 {
@@ -177,7 +180,7 @@ func (s *sample) statistics(words [][]term, chunks int) index.Statistics {
 	return r
 }
 
-// frequency is about how many of so many chunks have one of the variants of a word.
+// frequency is the approximate number of chunks, of so many, that have one of the variants of a word.
 func (s *sample) frequency(variants []term, chunks int) int {
 	n := s.count(variants)
 	if s.whole {
@@ -186,7 +189,7 @@ func (s *sample) frequency(variants []term, chunks int) int {
 	return max(1, n*chunks/max(s.chunks, 1))
 }
 
-// count is how many chunks of the sample have one of the variants of a word.
+// count is the number of the sample's chunks that have one of the variants of a word.
 func (s *sample) count(variants []term) int {
 	var lists [][]uint16
 	for _, t := range variants {

@@ -63,8 +63,8 @@ func TestQueriesAtTheSameTimeTakeOneSample(t *testing.T) {
 	assert.Equal(t, listsOfSample, lists(s))
 }
 
-// Samples that do not fit what the caller knows are taken again after a while: there may be chunks that it does not
-// count.
+// Samples that do not fit the caller's count are taken again after a while: there may be chunks that the caller does
+// not count.
 func TestDoubtfulSamples(t *testing.T) {
 	x, s, now := clocked(t)
 	put(t, x, removed, 0, 100)

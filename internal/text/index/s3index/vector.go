@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/text/index"
 )
 
-// metadata is that of a vector. Names are short: they count.
+// metadata is the metadata of a vector. Names are short, because their bytes count.
 type metadata struct {
 	Terms    []string `document:"t,omitempty"` // names of terms
 	Document string   `document:"d"`           // name of the document
@@ -40,8 +40,8 @@ const (
 	bytesOfOthers  = 150 // of the other metadata and the names
 )
 
-// term is the hash of a term: 40 bits, so that two words that are taken for one are rarer than misprints. Their first
-// 30, as text, are what filters compare; who is found by them alone is left out by the rest.
+// term is the hash of a term: 40 bits, so that two words with one hash are rarer than misprints. Filters compare its
+// first 30 bits, as text. A chunk found only by these bits is left out by the others.
 type term [5]byte
 
 const charsOfTerm = 5
@@ -53,7 +53,7 @@ func hashOf(text string) term {
 
 func (t term) name() string { return base64.RawURLEncoding.EncodeToString(t[:])[:charsOfTerm] }
 
-// documentName is the name of a document for filters and keys: of any document the same few characters.
+// documentName is the name of a document for filters and keys. Its length does not depend on the document.
 func documentName(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
@@ -114,7 +114,7 @@ func encode(v index.Version, dimensions int, chunks []index.Chunk, common func(t
 
 func isZero(v []float32) bool { return !slices.ContainsFunc(v, func(x float32) bool { return x != 0 }) }
 
-// packed is what is known of a chunk, as it stands in its vector's metadata.
+// packed is the data of a chunk in its vector's metadata.
 type packed struct {
 	index.Version // its collection is not packed
 
@@ -129,7 +129,7 @@ type weighted struct {
 	weight int
 }
 
-// pack packs a chunk, as base64 of at most so many bytes; terms that do not fit are left out.
+// pack packs a chunk, as base64 of at most so many bytes. Terms that do not fit are left out.
 func (p packed) pack(most int) string {
 	b := index.AppendText(nil, p.Document)
 	for _, n := range []int{p.Number, p.Index, p.length} {

@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/text/index/s3index"
 )
 
-// All terms of a small document are in the one chunk of its put. Those of its title find a place first, then those that
+// All terms of a small document are in the one chunk of its put. Terms of its title get space first, then terms that
 // few chunks of the collection's sample have.
 func TestTheMostTellingTermsFindAPlace(t *testing.T) {
 	x, _ := open(t, s3index.Options{})

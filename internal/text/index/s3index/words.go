@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// wide is how many chunks a question by words asks for, at least. They are ranked here, so they are more than are
-	// wanted. Where a filter admits more than that, S3 Vectors chooses: by the query's vector, or any.
+	// wide is the least limit of a query by words. It is above the wanted number, because the results are ranked here.
+	// If a filter admits more chunks, S3 Vectors chooses: by the query's vector, or any.
 	wide = 400
-	// growth is how many times more chunks the next question may admit, when the last did not find enough.
+	// growth is how many times more chunks the next query may admit, if the last did not find enough.
 	growth = 4
-	// mostPaired are the words whose pairs are asked for together, as far as a filter takes their variants.
+	// mostPaired is the number of words whose pairs are queried together, as far as a filter takes their variants.
 	mostPaired = 7
-	// mostVariants are those of a word that are asked for.
+	// mostVariants limits the variants of a word in a query.
 	mostVariants = 24
 )
 
@@ -58,7 +58,7 @@ type question struct {
 	words  []int // what has one of these is admitted; nil: not so
 }
 
-// byWords is a search by words under way. Words are named by their places in the query.
+// byWords is a running search by words. Words are identified by their positions in the query.
 type byWords struct {
 	*part
 
@@ -71,7 +71,7 @@ type byWords struct {
 
 func (w *byWords) frequency(i int) int { return w.statistics.Frequencies[i] }
 
-// variants are as many of a word's as are asked for.
+// variants are the variants of a word that are queried.
 func (w *byWords) variants(i int) []term { return w.words[i][:min(len(w.words[i]), mostVariants)] }
 
 // with admits what has a word.
@@ -139,7 +139,7 @@ func (w *byWords) any(words []int) question {
 	return question{either(each...), words}
 }
 
-// counted is how many of the chunks have a word.
+// counted is the number of the chunks that have a word.
 func counted(chunks []index.Candidate, word int) int {
 	n := 0
 	for _, c := range chunks {
@@ -148,7 +148,7 @@ func counted(chunks []index.Candidate, word int) int {
 	return n
 }
 
-// ask asks questions at the same time, and keeps what is found.
+// ask runs queries concurrently, and keeps their results.
 func (w *byWords) ask(ctx context.Context, questions ...question) error {
 	found := make([][]index.Candidate, len(questions))
 	err := host.Each(ctx, len(questions), atOnce, func(ctx context.Context, i int) (err error) {
@@ -164,7 +164,7 @@ func (w *byWords) ask(ctx context.Context, questions ...question) error {
 	return nil
 }
 
-// add keeps what was found. Where that is all that has the words of a question, it corrects their frequencies.
+// add keeps results. If these are all chunks with the words of a query, it corrects the words' frequencies.
 func (w *byWords) add(q question, found []index.Candidate) {
 	for _, c := range found {
 		at := index.Place{Version: c.Version, Index: c.Index}

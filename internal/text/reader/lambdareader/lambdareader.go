@@ -18,16 +18,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 )
 
-// tries bounds the invocations for one file: more than fit into the time that a caller waits, with this pause between
-// them.
+// tries bounds the invocations for one file. With this pause between them, they take longer than a caller waits.
 const (
 	tries = 100
 	pause = 5 * time.Second
 )
 
-// Line is the line to a function, by its name or ARN: it carries an ask and its answer, as [reader.Client] wants it. An
-// answer takes as long as it takes: the account's own limit of a call is for those that store something. The error is
-// of the SDK, or that the function failed: it died, its time was over, or it could not decide.
+// Line returns the function that [reader.Client] needs: it invokes a Lambda function, by its name or ARN, with a
+// request and returns the answer. An answer has no time limit of its own: the account's limit of a call is for calls
+// that store data. The error is one of the SDK, or that of the function: it died, its time was over, or it could not
+// decide.
 func Line(account aws.Config, function string) func(ctx context.Context, ask []byte) ([]byte, error) {
 	client := lambda.NewFromConfig(account, func(o *lambda.Options) {
 		o.HTTPClient = awshttp.NewBuildableClient()

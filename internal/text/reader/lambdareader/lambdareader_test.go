@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/text/reader/lambdareader"
 )
 
-// line leads to a function of an account whose other calls end soon.
+// line leads to a function of an account whose other calls have short limits.
 func line(t *testing.T, h http.HandlerFunc) func(context.Context, []byte) ([]byte, error) {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
@@ -53,7 +53,7 @@ func TestAnAskIsRepeated(t *testing.T) {
 // short is less than reading a file takes.
 const short = 50 * time.Millisecond
 
-// A file takes longer than other calls may, and is not asked for a second time meanwhile.
+// A file may take longer than other calls, and is not requested a second time meanwhile.
 func TestAnAnswerTakesItsTime(t *testing.T) {
 	var asked atomic.Int64
 	l := line(t, func(w http.ResponseWriter, r *http.Request) {
