@@ -36,8 +36,8 @@ type File struct {
 // Open opens a file at its beginning. If ctx ends, reading must end, too.
 type Open func(ctx context.Context) (io.ReadCloser, error)
 
-// Text returns the text of a file, cut after [MaxText] bytes with a note. A plain text is returned unchanged. The files
-// of one group wait for each other, not for those of other groups.
+// Text returns the text of a file, cut after [MaxText] bytes with a note. A file whose format is text already is
+// returned unchanged. The files of one group wait for each other, not for those of other groups.
 //
 // The error is a [Fault] if the file cannot be read ([ErrKind] if this kind of file has no text). Any other error is
 // that of ctx, of opening or reading the file, or of starting the child process. A retry may succeed then.

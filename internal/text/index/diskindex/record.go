@@ -12,10 +12,10 @@ import (
 // A collection's file is a header and then records. A record is the length and the checksum of its payload (4 bytes
 // each) and the payload: a kind, and
 //
-// 	put:    scale, factor, ones, 8-bit values, signs (a fixed size, so that a vector is read alone);
-// 	        document, number, index, length; terms that are new to the file, which are numbered in their order;
-// 	        the numbers of the chunk's terms (ascending, as differences) with their weights
-// 	remove: document, number
+//	put:    scale, factor, ones, 8-bit values, signs (a fixed size, so that a vector is read alone);
+//	        document, number, index, length; terms that are new to the file, which are numbered in their order;
+//	        the numbers of the chunk's terms (ascending, as differences) with their weights
+//	remove: document, number
 //
 // Numbers of fixed size are little-endian, others varints; a text is its length and its bytes.
 

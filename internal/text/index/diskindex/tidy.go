@@ -12,8 +12,8 @@ import (
 // collection may have words of removed chunks.
 const dirty = ".dirty"
 
-// patience is the number of calls of [Index.Tidy] that see a mark before one rewrites the file. So many removals share
-// one rewrite. A mark that existed when the index was opened has waited already.
+// patience is the number of calls of [Index.Tidy] that see a mark before one rewrites the file. This way, many removals
+// share one rewrite. A mark that existed when the index was opened has waited already.
 const patience = 5
 
 // Tidy overwrites removed words: it rewrites the files of marked collections without them. It is called at regular
