@@ -1,7 +1,8 @@
 // Package a2a has the shapes in which clients of the Agent2Agent protocol see runs, in both versions of the protocol in
-// use: a run is a task, its pause is the state `input-required`, its result is an artifact.
+// use. A run is a task, its pause is the state `input-required`, its result is an artifact.
 //
-// It must not know requests, nor who sends what it shapes. It imports view, record, lifecycle and events.
+// The package must not know requests or the sender of the data that it shapes. It imports view, record, lifecycle and
+// events.
 package a2a
 
 import (
@@ -91,7 +92,7 @@ var states = map[string]string{
 	string(lifecycle.Cancelled): "canceled", string(lifecycle.TimedOut): "failed",
 }
 
-// State is the state of a task whose run has a status.
+// State returns the state of a task for the status of its run.
 func (d Dialect) State(status string) string {
 	s := states[status]
 	if d == V10 {
@@ -103,7 +104,7 @@ func (d Dialect) State(status string) string {
 // Unspecified is the value that 1.0 has for no state.
 const Unspecified = "TASK_STATE_UNSPECIFIED"
 
-// States says of the states of 1.0 whether tasks of ours can be in them.
+// States reports for each state of version 1.0 whether a task of ours can be in it.
 var States = func() map[string]bool {
 	known := map[string]bool{Unspecified: false, "TASK_STATE_REJECTED": false, "TASK_STATE_AUTH_REQUIRED": false}
 	for status := range states {
@@ -141,7 +142,7 @@ func (s Shapes) Task(v view.Run) Object {
 	return t
 }
 
-// answer are the parts of what a run has made; nil: it has made nothing.
+// answer returns the parts of a run's answer; nil where it has made none.
 func (s Shapes) answer(v view.Run) []Part {
 	var result struct {
 		Answer string `json:"answer"`
@@ -161,12 +162,13 @@ func (s Shapes) answer(v view.Run) []Part {
 	return append([]Part{{Text: result.Answer}}, others...)
 }
 
-// Piece is the event that brings a piece of the answer's text; more adds it to those before.
+// Piece is the event with a piece of the answer's text. more adds the piece to those before.
 func (s Shapes) Piece(v view.Run, text string, more bool) Object {
 	return s.artifact(v, []Part{{Text: text}}, more, false)
 }
 
-// Whole is the event that has the answer in place of its pieces, as the last one of it; nil: there is none.
+// Whole is the event with the whole answer in place of its pieces, as the last event of the answer; nil: there is no
+// answer.
 func (s Shapes) Whole(v view.Run) Object {
 	if parts := s.answer(v); parts != nil {
 		return s.artifact(v, parts, false, true)
@@ -179,7 +181,7 @@ func (s Shapes) artifact(v view.Run, parts []Part, more, last bool) Object {
 		"artifact": Object{"artifactId": answerID, "parts": s.parts(parts)}, "append": more, "lastChunk": last}))
 }
 
-// Status is the event that says which state a run is in.
+// Status is the event with the state of a run.
 func (s Shapes) Status(v view.Run) Object {
 	e := s.kind("status-update", Object{"taskId": v.RunID, "contextId": v.ChatID, "status": s.statusOf(v)})
 	if s.Dialect == V03 {

@@ -22,9 +22,9 @@ func (d Dialect) Form() string {
 	return form03
 }
 
-// Notification is a webhook as a push notification of a form: the task, with its answer or its questions. api is the
-// address of the API, for files. It returns the media type of the body, or an error for a form or a webhook that it
-// does not know.
+// Notification is a webhook as a push notification of a form. It has the task, with its answer or its questions. The
+// parameter api is the address of the API, for files. It returns the media type of the body. It returns an error for an
+// unknown form or an unknown webhook.
 func Notification(form, api string, w events.Webhook) (contentType string, body []byte, err error) {
 	s := Shapes{API: api}
 	switch form {

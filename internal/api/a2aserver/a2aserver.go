@@ -1,17 +1,16 @@
-// Package a2aserver serves clients that speak the Agent2Agent protocol over JSON-RPC: a task is a run, a context is
-// a chat, `input-required` is a pause. Both versions of the protocol in use, 0.3 and 1.0, are served at one
-// address; the name of the method identifies the version.
+// Package a2aserver serves clients that speak the Agent2Agent protocol over JSON-RPC. A task is a run, a context is a
+// chat, `input-required` is a pause. One address serves both versions of the protocol in use, 0.3 and 1.0; the name of
+// the method identifies the version.
 //
-// A message's id is its idempotency key: a message that is sent again finds the task that it started. Pauses are
-// answered by a text (a question) or by a data part like the body of a resume request (approvals). Push notifications
-// are the webhooks of runs. No state is kept between requests. Files come as bytes, or by the addresses that this
-// service has given them.
+// A message's id is its idempotency key: a message that is sent again finds the task that it started. A text answers a
+// question. A data part like the body of a resume request answers approvals. Push notifications are the webhooks of
+// runs. No state is kept between requests. Files come as bytes, or by addresses that this service issued.
 //
-// The server of the library a2a-go (a2asrv of v0.3.3) serves version 0.3 alone. It keeps tasks and queues of events of
-// its own and executes agents in its process, so a run of ours would have a second state beside its events.
+// The server of the library a2a-go (a2asrv of v0.3.3) serves version 0.3 alone. It keeps its own tasks and queues of
+// events, and executes agents in its process. A run of ours would then have a second state next to its events.
 //
-// The package must not know HTTP, nor how runs are executed. It imports a2a, intake, files, stream, view, record,
-// catalog, tenant, lifecycle, seal, host, problem, strictjson and bridge.
+// The package must not know HTTP, and must not know how runs are executed. It imports a2a, intake, files, stream, view,
+// record, catalog, tenant, lifecycle, seal, host, problem, strictjson and bridge.
 package a2aserver
 
 import (
@@ -45,30 +44,31 @@ import (
 type Server struct {
 	bridge.Bridge
 
-	Sealer seal.Sealer // of what is sent along with push notifications
+	Sealer seal.Sealer // of the secrets of push notifications
 	// CheckURL checks where push notifications shall go. It returns a problem of kind Invalid (callback_url).
 	CheckURL func(url string) error
 }
 
-// Reply is the response to a request: one message, or what Follow sends.
+// Reply is the response to a request: one message, or the messages that Follow sends.
 type Reply struct {
-	Message any             // where there is a Follow, too: the task as it stands, for who cannot wait
-	Run     string          // of what Follow sends
-	Of      lifecycle.Whose // whose that is
-	// Follow sends the messages of a stream to emit, or, where there is a Message, the one that it becomes. It ends
-	// when the run has ended or waits for a human. beat is called after idle without a message. The error is that of
-	// the store, of ctx, of emit or of beat; the wait for one message goes on while the store cannot be read.
+	Message any             // also next to a Follow: the task's present state, for a client that cannot wait
+	Run     string          // the run of Follow's messages
+	Of      lifecycle.Whose // the agent and the owner of that run
+	// Follow sends the messages of a stream to emit. Where there is a Message, it sends the one message that the stream
+	// becomes. It ends when the run has ended or waits for a human. It calls beat after idle without a message. It
+	// returns the error of the store, of ctx, of emit or of beat. The wait for one message goes on while the store
+	// cannot be read.
 	Follow func(ctx context.Context, idle time.Duration, emit func(any) error, beat func() error) error
-	// Final is the message as the run stands when the server ends the wait for it; nil: of a stream, which has none.
+	// Final is the message with the present state of the run when the server ends the wait for it; nil for a stream.
 	Final func() any
-	// Cut is the message where the run may be told no more. It says nothing of it.
+	// Cut is the message for a reader that may no longer read the run. It has no data of the run.
 	Cut any
 
 	// translate returns the messages for an event of the run, and whether that event was the last.
 	translate func(e stream.Event) (messages []any, last bool)
 }
 
-// Request is what a client sends.
+// Request is a request of a client.
 type Request struct {
 	Body    []byte
 	Version string // of the protocol, as the client names it; empty: it does not
@@ -82,7 +82,7 @@ type request struct {
 	Params  json.RawMessage `json:"params"`
 }
 
-// method is what a method of the protocol does, by the name that a version has for it.
+// method is a method of the protocol, under its name in one version.
 type method struct {
 	dialect  a2a.Dialect
 	streamed bool // it takes a place of streams
@@ -145,9 +145,9 @@ type call struct {
 }
 
 // Call handles a request of a principal. Its error is a problem of the HTTP request itself, of kind NotFound,
-// Unauthenticated, Forbidden, Limited, Unavailable or Full: the agent does not exist or may not be used, the key has
-// ended meanwhile, a limit is reached, or the disk is full. Errors that the protocol has a code for are in the reply. A
-// stream takes its place by seat, whose error is Call's, before anything is done.
+// Unauthenticated, Forbidden, Limited, Unavailable or Full. The agent does not exist or may not be used, the key has
+// ended meanwhile, a limit is reached, or the disk is full. Errors that have a code in the protocol are in the reply. A
+// stream takes its slot with seat before it does anything else; Call returns the error of seat.
 func (s *Server) Call(
 	ctx context.Context, p tenant.Principal, agent string, in Request, seat func() error,
 ) (Reply, error) {
@@ -186,12 +186,12 @@ func (s *Server) Call(
 	return c.fault(s.faultOf(err)), nil
 }
 
-// ofHTTP are the kinds of problem that are the answer to the HTTP request, without a word of the protocol.
+// ofHTTP are the kinds of problem that are the answer to the HTTP request, outside the protocol.
 var ofHTTP = []problem.Kind{
 	problem.Unauthenticated, problem.Forbidden, problem.Limited, problem.Unavailable, problem.Full,
 }
 
-// read reads a request, and notes its id for the reply, also to a request that is refused.
+// read reads a request, and stores its id for the reply, also for the reply to a refused request.
 func (c *call) read(body []byte) (r request, refused *fault) {
 	var ok bool
 	if c.id, ok = bridge.RequestID(body); !ok {
@@ -225,7 +225,7 @@ func readParams(params json.RawMessage, into any) error {
 	return nil
 }
 
-// extendedCard refuses: there is none.
+// extendedCard refuses: there is no extended card.
 func (c *call) extendedCard(context.Context, json.RawMessage) (Reply, error) {
 	code := noExtendedCard
 	if c.Dialect == a2a.V10 {
@@ -290,7 +290,7 @@ func (c *call) sendStreamed(ctx context.Context, in sendParams) (Reply, error) {
 	return c.follow(ctx, run)
 }
 
-// take takes a message, and returns the run that it has begun or answered.
+// take accepts a message, and returns the run that it has begun or answered.
 func (c *call) take(ctx context.Context, in sendParams, streamed bool) (run string, err error) {
 	m, err := c.hear(in.Message)
 	if config := in.Configuration.push(); err == nil && config != nil {
@@ -369,7 +369,8 @@ func (c *call) await(ctx context.Context, reply *Reply, r record.Run, history *i
 	}
 }
 
-// post sends a message: it starts a run, in its context or in a new chat, or answers the question of the chat's run.
+// post sends a message. The message starts a run, in its context or in a new chat, or answers the question of the
+// chat's run.
 func (c *call) post(ctx context.Context, m message, said said, chat string, streamed bool) (string, error) {
 	if said.text == "" && len(said.files)+len(said.known) == 0 {
 		return "", &fault{bridge.InvalidParams, "message.parts must have a text, data or a file"}
@@ -385,7 +386,7 @@ func (c *call) post(ctx context.Context, m message, said said, chat string, stre
 	return posted.Run.ID(), err
 }
 
-// maxMessageID is how long a message's id may be: what an idempotency key has beside the agent's id.
+// maxMessageID is the longest id of a message, in bytes: an idempotency key without the agent's id.
 const maxMessageID = intake.MaxKey - len("a2a/0123456789abcdef01234567/")
 
 // key is a message's idempotency key; empty for a message without id.
@@ -425,7 +426,7 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 			InterruptID: waits[0].ID, Decision: string(lifecycle.Answer), Message: said.text,
 		}}
 	}
-	if decisions == nil { // there are files, which a decision cannot bring
+	if decisions == nil { // there are files, which a decision cannot have
 		run, err := c.post(ctx, m, said, e.Value.Chat, false)
 		if err == nil && run != m.TaskID {
 			err = &fault{unsupported, "the task takes no message any more; it was sent as the task " + run}
@@ -436,7 +437,7 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 	return m.TaskID, err
 }
 
-// repeats says whether a message says what the last pause of a run was decided by: its client has sent it again.
+// repeats reports whether a message has the decision that ended the last pause of a run: its client has sent it again.
 func (c *call) repeats(ctx context.Context, r record.Run, said said) (bool, error) {
 	last, found, err := c.Store.LastDecision(ctx, r.ID(), r.Passed())
 	if err != nil || !found {
@@ -455,7 +456,7 @@ func (c *call) sent(ctx context.Context, e record.RunEntity, history *int) (Repl
 	return c.result(c.Wrap("task", t)), err
 }
 
-// shown reports whether a client that names a length wants the history of a task.
+// shown reports whether a client that sends this length wants the history of a task.
 func shown(length *int) bool { return length == nil || *length > 0 }
 
 func (c *call) task(ctx context.Context, e record.RunEntity, artifacts, history bool) (object, error) {
@@ -474,7 +475,7 @@ func (c *call) task(ctx context.Context, e record.RunEntity, artifacts, history 
 		return t, nil
 	}
 	in, err := c.Store.Input(ctx, e.Value)
-	var parts []a2a.Part // what the user said to begin it
+	var parts []a2a.Part // the user's message that began it
 	if in.Message != "" || len(in.Files) == 0 {
 		parts = append(parts, a2a.Part{Text: in.Message})
 	}
@@ -482,8 +483,8 @@ func (c *call) task(ctx context.Context, e record.RunEntity, artifacts, history 
 	return t, err
 }
 
-// follow streams a task's events: first the task, then pieces of the answer as they are written, last its end or
-// its pause.
+// follow streams a task's events: first the task, then pieces of the answer as they are written, last the task's end or
+// pause.
 func (c *call) follow(ctx context.Context, run string) (Reply, error) {
 	e, err := c.Intake.Run(ctx, c.who, run)
 	reads, translate := c.Intake.Tenants.Reads(c.who), c.translating()
@@ -511,7 +512,7 @@ func (c *call) follow(ctx context.Context, run string) (Reply, error) {
 	return Reply{Run: run, Of: e.Value.Whose(), Follow: follow, translate: translate}, err
 }
 
-// translating returns what translates the events of a run.
+// translating returns a function that translates the events of a run.
 func (c *call) translating() func(stream.Event) ([]any, bool) {
 	text := false // whether any part of the answer has been sent
 	var shown view.Run
@@ -616,7 +617,7 @@ func (c *call) refer(s *said, url string) error {
 	return nil
 }
 
-// decisionsOf are the decisions that a data part has, as they are kept; nil: none.
+// decisionsOf are the decisions of a data part, in their stored form; nil: none.
 func decisionsOf(data json.RawMessage) (list []record.Decision) {
 	var body struct {
 		Decisions []struct {

@@ -32,7 +32,7 @@ func TestACardTellsClientsOfBothVersionsOfTheAgent(t *testing.T) {
 		w.agent: {
 			"Demo", "Answers what it is told, deterministically and without a network, and follows /directions.", "1",
 		},
-		plain: {"Plain", "The agent Plain.", "2"}, // nobody described it, and its third version is not published
+		plain: {"Plain", "The agent Plain.", "2"}, // it has no description, and its third version is not published
 	} {
 		card, err := w.Card(t.Context(), w.who, agent)
 		require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestATaskIsItsRunInTheWordsOfEachVersion(t *testing.T) {
 		{"id": "j", "kind": "clarification", "prompt": "Which j?", "created_at": "NOW"}]}`
 	for name, c := range map[string]struct {
 		work     func(w *world, run string)
-		old, new string // the status beside its time, and the artifacts
+		old, new string // the status with its time, and the artifacts
 	}{
 		"queued": {func(*world, string) {}, `"state": "submitted"}`, `"state": "TASK_STATE_SUBMITTED"}`},
 		"running": {
@@ -177,7 +177,7 @@ func TestATaskHasItsMessageAsHistoryUnlessNoneIsWanted(t *testing.T) {
 	}
 }
 
-// In 1.0 what is sent back is named task, in 0.3 it says itself what it is.
+// Version 1.0 names the result "task"; in version 0.3 the result has its own kind.
 func TestAMessageStartsARunInItsContextAndIsSentOnlyOnce(t *testing.T) {
 	w := newWorld(t)
 	first := w.send(`{"messageId":"m","contextId":"c","parts":[
@@ -251,7 +251,7 @@ func TestAMessageWaitsForItsRunAtMostForTheWindow(t *testing.T) {
 	}
 }
 
-// A message that waits for longer than the window is woken by the end of its run alone: a run changes often.
+// Only the end of its run wakes a message that waits for longer than the window: a run changes often.
 func TestAMessageThatWaitsIsWokenByTheEndOfItsRun(t *testing.T) {
 	w := newWorld(t)
 	reply := w.reply(request("message/send", some))
@@ -272,7 +272,7 @@ func TestAMessageThatWaitsIsWokenByTheEndOfItsRun(t *testing.T) {
 	assert.Equal(t, 1, w.waiting.woken)
 }
 
-// Whoever loses the right to a run while waiting for it is not told what it said.
+// A client that loses the right to a run while it waits for the run does not receive its answer.
 func TestARightThatEndsWhileAMessageWaitsEndsTheAnswer(t *testing.T) {
 	body := []byte(request("message/send", some))
 	for name, c := range map[string]struct {

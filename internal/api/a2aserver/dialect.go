@@ -87,7 +87,7 @@ type fault struct {
 
 func (f *fault) Error() string { return f.text }
 
-// The protocol's error codes, beside those of JSON-RPC.
+// The protocol's error codes that JSON-RPC does not have.
 const (
 	taskNotFound   = -32001
 	notCancelable  = -32002
@@ -147,8 +147,8 @@ func (s *Server) faultOf(err error) *fault {
 	}
 }
 
-// The media types of what agents take and give: what is said, pictures, and files whose text is read (package extract,
-// which is another program's on AWS). Tools may give files of any other type, too.
+// The media types that agents take and give: texts, pictures, and files whose text is extracted. (Package extract does
+// that; on AWS another program runs it.) Tools may give files of any other type, too.
 var (
 	spoken   = []string{"text/plain", "application/json"}
 	pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
@@ -168,8 +168,8 @@ var (
 	}
 )
 
-// Card is an agent's card for clients, in both versions at once: each reads its own members. Errors: a problem of
-// kind NotFound or Forbidden, and those of the store.
+// Card is an agent's card for clients. It has the members of both versions of the protocol, and each client reads those
+// of its version. Errors: a problem of kind NotFound or Forbidden, and those of the store.
 func (s *Server) Card(ctx context.Context, p tenant.Principal, id string) (any, error) {
 	a, err := s.Agent(ctx, p, id)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Bounds of a page of tasks: how many there are at most, unless told, how many runs are looked at for them, and how
-// many bytes the tasks have; the first may have more by itself.
+// Bounds of a page of tasks: its largest and its default number of tasks, the number of runs that are read for it, and
+// its bytes. The first task alone may have more bytes.
 const (
 	maxPage     = 100
 	usualPage   = 50
@@ -21,8 +21,8 @@ const (
 	maxBytes    = 1 << 20
 )
 
-// list returns a page of the agent's tasks, the newest first: those whose messages came last. One that has looked at
-// many runs of other agents may be short, and still have a token.
+// list returns a page of the agent's tasks, those with the newest messages first. A page that has read many runs of
+// other agents may be short, and still have a token.
 func (c *call) list(ctx context.Context, in listParams) (any, error) {
 	size := usualPage
 	if in.PageSize != nil {
@@ -45,7 +45,7 @@ func (c *call) list(ctx context.Context, in listParams) (any, error) {
 			return page([]object{}, "", size), nil
 		}
 	}
-	var chat *lifecycle.Chat // nil: all of the organization's runs are looked at
+	var chat *lifecycle.Chat // nil: all of the organization's runs are read
 	if in.ContextID != "" {
 		e, err := c.Intake.Chat(ctx, c.who, in.ContextID)
 		if bridge.Unseen(err) {
@@ -60,7 +60,7 @@ func (c *call) list(ctx context.Context, in listParams) (any, error) {
 	return page(append([]object{}, tasks.Rows...), tasks.Next, size), err
 }
 
-// tasks are those of a page that begins at a place, and where the next one does.
+// tasks are those of a page that begins at a place, and the place of the next page.
 func (c *call) tasks(
 	ctx context.Context, chat *lifecycle.Chat, in listParams, after string, size int,
 ) (record.Page[object], error) {

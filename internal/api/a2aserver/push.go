@@ -14,7 +14,7 @@ import (
 // Push notifications of tasks are the webhooks of runs: they have their outbox, their tries and their signatures. A
 // task has one configuration, as a run has one address.
 
-// pushConfig says where the notifications of a task go.
+// pushConfig is the address of a task's notifications, and how they authenticate.
 type pushConfig struct {
 	ID             string `json:"id"`
 	URL            string `json:"url"`
@@ -35,7 +35,7 @@ type pushParams struct {
 	ConfigID string      `json:"pushNotificationConfigId"` // 0.3
 }
 
-// What a configuration may have, in characters of printable ASCII without spaces: tokens and credentials are values of
+// Limits of a configuration, in characters of printable ASCII without spaces: tokens and credentials are values of
 // headers.
 const (
 	maxToken       = 1024
@@ -43,8 +43,8 @@ const (
 	maxCredentials = 4096
 )
 
-// push checks a configuration and returns it as it is kept. The error is a fault, a problem about the address, or one
-// of the sealer.
+// push checks a configuration and returns it in its stored form. The error is a fault, a problem about the address, or
+// one of the sealer.
 func (c *call) push(ctx context.Context, config pushConfig, task string) (*record.Push, error) {
 	for name, v := range map[string]struct {
 		text string
@@ -73,8 +73,8 @@ func (c *call) push(ctx context.Context, config pushConfig, task string) (*recor
 	}, err
 }
 
-// scheme is that of the configuration's credentials, empty where it has none: what a receiver could be asked for is
-// nothing that we could send then. It returns a fault.
+// scheme is the scheme of the configuration's credentials. It is empty where there are none: a scheme alone gives us
+// nothing to send. It returns a fault.
 func (config pushConfig) scheme() (string, error) {
 	a := config.Authentication
 	if a.Credentials == "" {
@@ -91,7 +91,7 @@ func (config pushConfig) scheme() (string, error) {
 		"pushNotificationConfig.authentication: credentials can be sent by the schemes Bearer and Basic"}
 }
 
-// sealed are secrets as they are kept; empty where there are none.
+// sealed are secrets in their stored form; empty where there are none.
 func (c *call) sealed(ctx context.Context, s record.PushSecrets) (string, error) {
 	if s.Token == "" && s.Credentials == "" {
 		return "", nil
@@ -103,8 +103,8 @@ func (c *call) sealed(ctx context.Context, s record.PushSecrets) (string, error)
 	return c.Sealer.Seal(ctx, record.PushSealedFor(c.who.Organization), string(plain))
 }
 
-// pushID is the id by which a configuration is kept: one that the client does not name has the id of its task, which is
-// not known before there is one.
+// pushID is the id by which a configuration is kept. A configuration that the client does not name has the id of its
+// task, which does not exist yet when the configuration is read.
 func (c *call) pushID(id, task string) string {
 	if id == task {
 		return ""
@@ -112,7 +112,8 @@ func (c *call) pushID(id, task string) string {
 	return id
 }
 
-// pushing is a method about the configuration of a task, which returns its result; sets says whether it brings one.
+// pushing is a method about the configuration of a task, and returns its result. sets reports whether the request has a
+// configuration.
 func pushing(sets bool, do func(*call, context.Context, string, pushConfig) (any, error)) doing {
 	return answering(func(c *call, ctx context.Context, in pushParams) (any, error) {
 		task, config := in.TaskID, in.pushConfig

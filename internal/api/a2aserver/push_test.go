@@ -15,7 +15,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// kept is the push of a run as it is stored; nil: none.
+// kept is the stored push of a run; nil: none.
 func (w *world) kept(run string) *record.Push {
 	w.t.Helper()
 	e, found, err := w.Store.Push(w.t.Context(), run)
@@ -27,7 +27,7 @@ func (w *world) kept(run string) *record.Push {
 	return &e.Value
 }
 
-// secrets are what is sent along with the push of a run.
+// secrets are the secrets of the push of a run.
 func (w *world) secrets(run string) (s record.PushSecrets) {
 	w.t.Helper()
 	kept := w.kept(run)
@@ -178,7 +178,7 @@ func TestAConfigurationThatCannotBeKeptIsRefused(t *testing.T) {
 			`{"taskId":"`+asks+`","pushNotificationConfig":`+c.config+`}`)
 		assert.InDelta(t, c.code, code, 0, name)
 		code, _ = w.refusal("CreateTaskPushNotificationConfig", `{"taskId":"`+asks+`",`+c.config[1:])
-		if name != "no address" { // of 1.0, where id and url stand beside the task
+		if name != "no address" { // of 1.0, where id and url are members next to the task
 			assert.InDelta(t, c.code, code, 0, name)
 		}
 	}
@@ -235,8 +235,8 @@ func TestTheConfigurationOfAnAnswerReplacesTheOneThatIsThere(t *testing.T) {
 	}
 }
 
-// The configuration of an answer counts with the answer: neither of one that is refused, nor of one that has counted
-// before and is sent again.
+// The configuration of an answer takes effect with the answer. It has no effect when the answer is refused, or when the
+// answer has taken effect before and is sent again.
 func TestTheConfigurationOfAnAnswerCountsWithIt(t *testing.T) {
 	decides := func(id, how string) string {
 		return `{"data":{"decisions":[{"interrupt_id":"` + id + `","decision":"` + how + `"}]}}`

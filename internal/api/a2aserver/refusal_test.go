@@ -155,7 +155,7 @@ func TestAStreamWithoutAPlaceBeginsNothing(t *testing.T) {
 	assert.Empty(t, runs.Rows)
 }
 
-// The text of any other error may say what is nobody's business.
+// The text of any other error may contain internal details.
 func TestAnErrorOfTheServiceIsLoggedAndNotTold(t *testing.T) {
 	w := newWorld(t)
 	run := w.send(`{"contextId":"c","parts":[{"text":"` + strings.Repeat("x", 1<<10) + `"}]}`)["id"].(string)
@@ -267,7 +267,7 @@ func TestABodyThatIsNoCallGetsOneErrorWithTheIDThatItHas(t *testing.T) {
 	assert.Empty(t, w.log.String(), "none of it is a fault of the service")
 }
 
-// sameID reports whether two ids are the same digit by digit, however their letters are escaped.
+// sameID reports whether two ids are the same digit by digit, with any escapes of their letters.
 func sameID(t *testing.T, sent string, got json.RawMessage) bool {
 	t.Helper()
 	exact := func(text string) (id any) {

@@ -8,8 +8,8 @@ import (
 	"agentplatform/internal/core/lifecycle"
 )
 
-// A client that has not heard what came of its answer sends it again, and is told how the task goes on; another answer
-// comes too late.
+// A client that has not received the reply to its answer sends the answer again, and receives the task's present state.
+// Another answer comes too late.
 func TestAnAnswerThatIsSentAgainFindsItsTask(t *testing.T) {
 	approval := lifecycle.Approval
 	for name, c := range map[string]struct {
@@ -44,7 +44,7 @@ func TestAnAnswerThatIsSentAgainFindsItsTask(t *testing.T) {
 			again("submitted")
 			work := w.claim(run)
 			again("working")
-			if len(c.asks) == 2 { // of a text nobody can tell that it is not for the next question
+			if len(c.asks) == 2 { // a text might be for the next question, too
 				w.pause(run, work, 2, approval)
 				again("input-required")
 				w.result("message/send", answer(

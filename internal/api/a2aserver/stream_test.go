@@ -130,8 +130,8 @@ func TestEachEventOfAStreamIsToldInTheWordsOfItsVersion(t *testing.T) {
 	}
 }
 
-// brief says shortly what messages of version 0.3 say: a task's state; a piece of the answer, with a + where it is
-// appended and a ! where it is the last; a state, with a dot where it is final.
+// brief writes messages of version 0.3 in a short form. A task is written as its state. A piece of the answer has a +
+// where it is appended and a ! where it is the last. A state has a dot where it is final.
 func brief(t *testing.T, messages []any) []string {
 	t.Helper()
 	list := []string{}

@@ -37,15 +37,15 @@ import (
 // now is when everything happens, as the API writes it.
 const now = "2026-03-01T12:00:00.000Z"
 
-// manual is a host whose clocks go on only when somebody waits.
+// manual is a host whose clocks go on only during a wait.
 type manual struct {
 	host.Host
 
 	elapsed   time.Duration
 	ids       host.Sequence
-	meanwhile func() // happens while somebody waits; nil: nothing, and the time passes
-	waits     int    // how often somebody waited
-	woken     int    // how often somebody was woken by what happened meanwhile
+	meanwhile func() // is called during a wait; nil: the time passes
+	waits     int    // how many waits there were
+	woken     int    // how many waits an event ended
 }
 
 func (h *manual) NewID() string { return h.ids.Next(h.Now(), 0) }
@@ -54,7 +54,7 @@ func (*manual) Now() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.
 
 func (h *manual) Elapsed() time.Duration { return h.elapsed }
 
-// Sleep notes that somebody waits for a run.
+// Sleep counts a wait for a run.
 func (h *manual) Sleep(ctx context.Context, d time.Duration) error {
 	h.waits++
 	if h.meanwhile == nil {
@@ -87,7 +87,7 @@ func (b *breakable) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, 
 
 var errBroken = errors.New("an item that cannot be read")
 
-// world is an organization with the demo agent and an operator, whose runs the test works off.
+// world is an organization with the demo agent and an operator. The test executes its runs.
 type world struct {
 	*a2aserver.Server
 
@@ -218,7 +218,7 @@ func (w *world) task(text string) string {
 	return w.send(`{"parts":[{"text":"` + text + `"}]}`)["id"].(string)
 }
 
-// send sends a message whose task is returned at once.
+// send sends a message whose task is returned immediately.
 func (w *world) send(message string) object {
 	w.t.Helper()
 	return w.result("message/send", `{"message":`+message+`,"configuration":{"blocking":false}}`)
@@ -249,13 +249,13 @@ func (w *world) complete(run, result string) {
 	})
 }
 
-// ask pauses a run with interrupts of these kinds, whose ids are i, j and so on.
+// ask pauses a run with interrupts of these kinds. Their ids are i, j and so on.
 func (w *world) ask(run string, kinds ...lifecycle.InterruptKind) {
 	w.t.Helper()
 	w.pause(run, w.claim(run), 0, kinds...)
 }
 
-// pause is ask in an attempt that has begun; the first id is so many letters behind i.
+// pause is ask in an attempt that has begun. The first id is first letters after i.
 func (w *world) pause(run string, work lifecycle.Work, first int, kinds ...lifecycle.InterruptKind) {
 	w.t.Helper()
 	e := lifecycle.Pause{Work: work, ExpiresAt: w.Intake.Host.Now().Add(100 * 365 * 24 * time.Hour)}
@@ -321,7 +321,7 @@ func (w *world) stranger() tenant.Principal {
 	return w.member(o.Value.ID)
 }
 
-// change is a transition with nothing beside it.
+// change is a transition that changes nothing else.
 func change(e lifecycle.Event) transition.Change { return transition.Change{Event: e} }
 
 // seated finds a place for every stream.

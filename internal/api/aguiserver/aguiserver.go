@@ -1,22 +1,24 @@
-// Package aguiserver serves front ends that speak AG-UI, the Agent-User Interaction protocol: a thread is a chat, and
-// what the protocol calls a run is an exchange: a durable run of ours, or the part of one between two pauses.
+// Package aguiserver serves front ends that speak AG-UI, the Agent-User Interaction protocol. A thread is a chat. The
+// protocol's run is an exchange: a durable run of ours, or the part of one between two pauses.
 //
-// A thread is kept here. A front end sends all of its messages each time; those up to the last one that is known count
-// no more: a message of ours, or the last one of a request that began the chat's last run or what waits behind it. Of a
-// new thread all count. The id of an exchange is the message's idempotency key, and a request that brings nothing new
-// follows the thread's last run: so a front end whose connection was cut asks again, and gets what it missed.
+// A thread is kept here. A front end sends all of its messages each time. Messages up to the last known one are
+// ignored. Known are the messages of ours, and the last message of a request that began the chat's last run or a
+// message parked behind it. In a new thread all messages are new. The id of an exchange is the message's idempotency
+// key. A request without a new message follows the thread's last run: a front end whose connection was cut sends its
+// request again, and receives the events that it missed.
 //
-// A call of a function of the front end ends the exchange as a success with the call pending; the next request brings
-// its output as a message of a tool, or goes on without. Approvals and questions end it as interrupted, and resume
-// answers them. What the user says beside such answers, or while the thread's last run works, is parked behind that
-// run, and the stream follows both.
+// A call of a function of the front end ends the exchange as a success with the call pending. The next request has the
+// call's output as a message of a tool, or goes on without it. Approvals and questions end the exchange as interrupted,
+// and resume answers them. A message of the user that comes with such answers, or while the thread's last run works, is
+// parked behind that run, and the stream follows both.
 //
-// Ids are made of the run's (ids.go). Not mapped are state and forwardedProps, which are ignored, the model's
-// reasoning, which is not shown, and media of a message at addresses of others. A thread waits for all that a pause
-// asked for at once.
+// Ids are made of the run's (ids.go). Not mapped are state and forwardedProps, which are ignored; the model's
+// reasoning, which is not sent; and media of a message at addresses of others. All calls and questions of a pause must
+// be answered in one request.
 //
-// The package must not know HTTP, nor how runs are executed. It imports intake, stream, files, view, record,
-// citation, tenant, lifecycle, model (the names of the service's tools), events, strictjson, host, bridge and problem.
+// The package must not know HTTP, and must not know how runs are executed. It imports intake, stream, files, view,
+// record, citation, tenant, lifecycle, model (the names of the service's tools), events, strictjson, host, bridge and
+// problem.
 package aguiserver
 
 import (
@@ -37,12 +39,12 @@ import (
 // Server is the use case.
 type Server struct{ bridge.Bridge }
 
-// Exchange is a request whose run has begun, or goes on. Of the request it keeps the messages, for a snapshot.
+// Exchange is a request whose run has begun or goes on. It keeps the request's messages for a snapshot.
 type Exchange struct {
 	thread, id string
 	runs       []string // to follow, one after the other
 	list       []heard
-	heavy      bool // they are too many to be kept beside what requests may hold together
+	heavy      bool // they are too large to be kept in addition to the room of requests
 	old        bool // the client is one from before protocol version 1.0
 }
 
@@ -69,7 +71,7 @@ func newExchange(t turn) *Exchange {
 	return x
 }
 
-// begun is called when the first events were told. Messages that are too many are forgotten.
+// begun is called when the first events were sent. It drops the messages where they are too large to be kept.
 func (x *Exchange) begun() {
 	if !x.heavy {
 		return
@@ -79,9 +81,9 @@ func (x *Exchange) begun() {
 	}
 }
 
-// Open carries out a request to an agent. request is its id. Errors are problems: of kind Invalid with the field,
-// NotFound for the agent, Conflict (not_awaiting_input) for an answer to what was decided otherwise, and those of
-// [intake.Intake.Post] and [intake.Intake.Resume].
+// Open carries out a request to an agent. request is its id. It returns problems: of kind Invalid with the field,
+// NotFound for the agent, and those of [intake.Intake.Post] and [intake.Intake.Resume]. It returns Conflict
+// (not_awaiting_input) for an answer to a pause that was decided differently.
 func (s *Server) Open(
 	ctx context.Context, p tenant.Principal, agent string, in RunAgentInput, request string,
 ) (*Exchange, error) {
@@ -114,7 +116,8 @@ func (s *Server) Open(
 	return x, bridge.Named(err, b.fresh.place)
 }
 
-// tries bounds how often a request is carried out whose thread had no run when it was looked at, and has one now.
+// tries is the largest number of attempts of a request. Another attempt follows where its thread had no run at first,
+// and has one now.
 const tries = 3
 
 type beginning struct {
@@ -126,13 +129,13 @@ type beginning struct {
 	turn    turn
 	last    *record.Run // the thread's last run, if it is the agent's
 	parked  []string    // the messages to the agent that wait behind it
-	known   []string    // ids of the last messages of what the thread was told
+	known   []string    // ids of the last messages that the thread received
 	fresh   fresh
-	message intake.Message // that it says, when it is prepared
+	message intake.Message // from the user, when it is prepared
 	taken   []record.File  // of that message, until it is sent
 }
 
-// begin carries the request out once it is known what the thread knows, and returns the runs to follow.
+// begin carries the request out after it has read the state of the thread. It returns the runs to follow.
 func (b *beginning) begin(ctx context.Context) ([]string, error) {
 	defer func() { b.Files.Drop(ctx, b.taken...) }() // of a message that was not sent
 	last, err := b.lastPause(ctx)
@@ -159,7 +162,7 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 		return b.post(ctx, true)
 	case !says && b.follows():
 		return b.going(), nil
-	case !says: // the user wants to hear it again
+	case !says: // the user wants it to run again
 		if b.fresh, err = b.turn.since(b.turn.lastUsers()); err == nil && !b.fresh.asks() {
 			err = problem.InvalidField("body.messages",
 				"must end with a message of the user, or with the output of a call")
@@ -177,8 +180,9 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 	return b.post(ctx, b.last != nil && b.last.Status.Active() && b.last.Status != lifecycle.AwaitingInput)
 }
 
-// follows reports whether a request that says nothing follows the thread's last run: while that is active, behind what
-// it has said, and where it brings answers, which are history.
+// follows reports whether a request without a new message follows the thread's last run. It does while that run is
+// active. It does where the request has answers, which are history then. It also does where the request does not end
+// with a message of the user.
 func (b *beginning) follows() bool {
 	if b.last == nil {
 		return false
@@ -187,7 +191,7 @@ func (b *beginning) follows() bool {
 	return b.last.Status.Active() || len(b.turn.Resume) > 0 || !again
 }
 
-// going are the thread's last run and what waits behind it.
+// going are the thread's last run and the messages parked behind it.
 func (b *beginning) going() []string { return append([]string{b.last.ID()}, b.parked...) }
 
 func (b *beginning) endsWithOutput() bool {
@@ -195,7 +199,8 @@ func (b *beginning) endsWithOutput() bool {
 	return n > 0 && b.fresh.before[n-1].Role == record.RoleTool
 }
 
-// key is the request's idempotency key: a front end may count the ids of its exchanges in each thread.
+// key is the request's idempotency key. It depends on the thread, as a front end may count its exchanges in each
+// thread.
 func (b *beginning) key() string {
 	thread := sha256.Sum256([]byte(b.turn.ThreadID))
 	return "agui/" + b.agent + "/" + hex.EncodeToString(thread[:8]) + "/" + b.turn.RunID
@@ -258,7 +263,7 @@ func (b *beginning) addressed(ctx context.Context) (good []address, err error) {
 	return good, nil
 }
 
-// post sends the message, behind what the thread's last run goes on with, if it does.
+// post sends the message. With behind, the message waits behind the thread's last run.
 func (b *beginning) post(ctx context.Context, behind bool) ([]string, error) {
 	b.message.Enqueue, b.message.FollowsUp = behind, behind
 	posted, err := b.Intake.Post(ctx, b.who, b.message)
@@ -278,8 +283,8 @@ func (b *beginning) post(ctx context.Context, behind bool) ([]string, error) {
 	return distinct(runs), nil
 }
 
-// runsOf are the runs to follow for a message: the one that it has begun or answered, or the one that it waits for,
-// what waits in front of it, and its own.
+// runsOf are the runs to follow for a message. These are the run that it has begun or answered; or the run that it
+// waits for, the messages in front of it, and its own.
 func (b *beginning) runsOf(ctx context.Context, posted intake.Posted) ([]string, error) {
 	runs := []string{posted.Run.ID()}
 	if posted.Parked == nil || posted.Parked.ParkedID == runs[0] {

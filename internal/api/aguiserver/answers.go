@@ -16,8 +16,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// correlate refuses answers to what no run of the agent has asked in the thread. Those to another run than the last, or
-// to a pause before the last, are history.
+// correlate refuses answers to questions that no run of the agent has asked in the thread. Answers to another run than
+// the last, or to a pause before the last, are history.
 func (b *beginning) correlate(ctx context.Context, last *record.Pause) error {
 	var runs []string
 	for _, e := range b.turn.Resume {
@@ -41,8 +41,8 @@ func (b *beginning) correlate(ctx context.Context, last *record.Pause) error {
 	return nil
 }
 
-// mayHaveAsked reports whether a run may have asked what an entry answers: of its pauses, only the thread's last is
-// looked at.
+// mayHaveAsked reports whether a run may have asked the question that an entry answers. Of its pauses, it reads only
+// the thread's last.
 func (b *beginning) mayHaveAsked(run record.Run, last *record.Pause, e AGUIResume) bool {
 	of, _ := runOf("int_", e.InterruptID)
 	if of != run.ID() || run.Agent != b.agent || run.Chat != b.turn.ThreadID {
@@ -70,7 +70,7 @@ func (b *beginning) lastPause(ctx context.Context) (*record.Pause, error) {
 	return b.Store.PauseOf(ctx, b.last.ID(), b.last.Pause)
 }
 
-// mayAnswer refuses a message to a thread that waits for what a message does not answer: all but one question.
+// mayAnswer refuses a message to a thread that waits for anything except one question: a message answers nothing else.
 func (b *beginning) mayAnswer() error {
 	if b.last == nil || len(b.last.Interrupts) == 0 || b.last.Answerable() {
 		return nil
@@ -78,7 +78,7 @@ func (b *beginning) mayAnswer() error {
 	return b.unanswered(b.last.Interrupts[0])
 }
 
-// unanswered is the refusal of a request that leaves out what the thread waits for.
+// unanswered is the refusal of a request without the output or the entry that the thread waits for.
 func (b *beginning) unanswered(i lifecycle.Pending) error {
 	if i.Call {
 		return problem.InvalidField("body.messages", "must have the output of the call %s, which the thread waits for",
@@ -94,7 +94,8 @@ func isCall(i record.Interrupt) bool {
 }
 
 // resume decides the last pause of the thread's last run, where the request answers it. It reports whether the run goes
-// on by that, or has gone on by the same answers, and the front end has seen nothing of it yet.
+// on after these answers. That is also true of a run that has gone on after the same answers, if the front end has
+// nothing of that part yet.
 func (b *beginning) resume(ctx context.Context, last *record.Pause) (bool, error) {
 	if last == nil {
 		return false, nil
@@ -106,7 +107,7 @@ func (b *beginning) resume(ctx context.Context, last *record.Pause) (bool, error
 	if d := last.Decided; d != nil {
 		return b.decided(*d, decisions)
 	}
-	if b.last.Status != lifecycle.AwaitingInput { // nobody has decided, and nothing waits any more
+	if b.last.Status != lifecycle.AwaitingInput { // nobody has decided, and the run waits no more
 		return false, nil
 	}
 	if len(decisions) < len(last.Interrupts) {
@@ -151,7 +152,7 @@ func (b *beginning) decided(d record.Decisions, decisions []record.Decision) (bo
 		"what the thread waited for was decided otherwise: send a message of the user, or no resume")
 }
 
-// decisions are what the request says to what a pause asked for. It may be incomplete.
+// decisions are the answers of the request to a pause. The list may be incomplete.
 func (b *beginning) decisions(list []record.Interrupt) (decisions []record.Decision, err error) {
 	for _, i := range list {
 		decide := b.entryOf
@@ -169,7 +170,7 @@ func (b *beginning) decisions(list []record.Interrupt) (decisions []record.Decis
 	return decisions, nil
 }
 
-// wentOn is the output of a call that the front end has left without one when the user says something else.
+// wentOn is the output of a call for which the front end sent none before the user's next message.
 const wentOn = "(no output: the user went on)"
 
 // outputOf is the decision of a call by its output; an empty one: the request has none.
@@ -217,7 +218,7 @@ func (e AGUIResume) decision(at string, approval bool) (d record.Decision, err e
 	return decision(lifecycle.Answer, answer), problem.InvalidIf(answer == "", at+".payload", "must not be empty")
 }
 
-// answerOf is an answer to a question: a text, a text in an object's member answer, or whatever else the payload is.
+// answerOf is an answer to a question: a text, a text in an object's member answer, or the payload as JSON.
 func answerOf(payload json.RawMessage) (text string) {
 	var of struct {
 		Answer string `json:"answer"`

@@ -21,18 +21,18 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// maxOutput is how many bytes of a call's output are told: a front end sends them back each time.
+// maxOutput is how many bytes of a call's output are sent: a front end sends them back each time.
 const maxOutput = 16 << 10
 
-// Codes of RUN_ERROR that are no status of a run.
+// Codes of RUN_ERROR that are not the status of a run.
 const (
 	cutCode     = "stream_ended"
 	deletedCode = "deleted"
 )
 
-// Follow sends the events of an exchange to emit, until it ends. beat is called after idle without an event, begun when
-// the first were told and little is kept of the request. It returns nil after the last event; else the error of the
-// store, of ctx, of emit or of beat, and the caller should tell that the stream was cut: [Cut].
+// Follow sends the events of an exchange to emit, until the exchange ends. It calls beat after idle without an event.
+// It calls begun when the first events were sent; from then on it keeps little of the request. It returns nil after the
+// last event, or the error of the store, of ctx, of emit or of beat. After an error the caller should send [Cut].
 func (s *Server) Follow(
 	ctx context.Context, p tenant.Principal, x *Exchange, idle time.Duration, emit func(AGUIEvent) error,
 	beat func() error, begun func(),
@@ -56,7 +56,7 @@ func (s *Server) Follow(
 	return emit(end)
 }
 
-// followAll tells of the runs one after the other, and returns the last event.
+// followAll sends the events of one run after the other, and returns the last event.
 func (s *Server) followAll(
 	ctx context.Context, p tenant.Principal, x *Exchange, idle time.Duration, emit func(AGUIEvent) error,
 	beat func() error, begun func(),
@@ -84,8 +84,8 @@ func (s *Server) followAll(
 	return end, nil
 }
 
-// notBegun is the last event of an exchange whose next message is no run: it was withdrawn, or waits behind what the
-// exchange does not follow.
+// notBegun is the last event of an exchange whose next message has no run. The message was withdrawn, or waits behind
+// runs that the exchange does not follow.
 func (s *Server) notBegun(ctx context.Context, run string, end AGUIEvent) (AGUIEvent, error) {
 	switch _, err := s.Store.Parked(ctx, run); {
 	case problem.Is(err, "not_found"):
@@ -96,8 +96,8 @@ func (s *Server) notBegun(ctx context.Context, run string, end AGUIEvent) (AGUIE
 	return Cut(), nil
 }
 
-// Cut is the last event of a stream that ends before its exchange does. Clients take the mere end of a stream for a
-// success. It says nothing of the run: its reader may have lost the right to know.
+// Cut is the last event of a stream that ends before its exchange does. Without it, clients take the end of a stream
+// for a success. It has no data of the run: its reader may have lost the right to the run.
 func Cut() AGUIEvent {
 	return AGUIEvent{
 		Type: "RUN_ERROR", Code: cutCode,
@@ -105,8 +105,8 @@ func Cut() AGUIEvent {
 	}
 }
 
-// old is the last event for clients from before version 1.0, which throw on an outcome that has more than its type, or
-// another type than success and interrupt. They find pending calls by the events of these.
+// old is the last event for clients from before version 1.0. These throw on an outcome that has more than its type, or
+// another type than success and interrupt. They find pending calls by the events of these calls.
 func (e AGUIEvent) old() AGUIEvent {
 	switch {
 	case e.Outcome == nil:
@@ -118,7 +118,7 @@ func (e AGUIEvent) old() AGUIEvent {
 	return e
 }
 
-// keep notes what was told as messages that the front end has, for snapshots of the run that the exchange goes on with.
+// keep stores the part's messages as messages that the front end has, for snapshots of the next run of the exchange.
 func (f *follower) keep() error {
 	list, at := f.others()
 	size := 0
@@ -135,7 +135,7 @@ func (f *follower) keep() error {
 	return nil
 }
 
-// others are the messages that the front end has beside the part's, and the place of the part among them.
+// others are the front end's messages that are not of the part, and the index of the part among them.
 func (f *follower) others() (list []heard, at int) {
 	at = slices.IndexFunc(f.x.list, f.isPart)
 	list = slices.DeleteFunc(slices.Clone(f.x.list), f.isPart)
@@ -145,7 +145,8 @@ func (f *follower) others() (list []heard, at int) {
 	return list, at
 }
 
-// goesOn reports whether what waits behind a run begins with this event: the run waits for nothing, and has not failed.
+// goesOn reports whether the message behind a run begins with this event: the run waits for nothing, and has not
+// failed.
 func (e AGUIEvent) goesOn() bool {
 	return e.Type == "RUN_FINISHED" && e.Outcome.Type != "interrupt" && len(e.Outcome.Pending) == 0
 }
@@ -161,13 +162,13 @@ type follower struct {
 	run     string
 	begun   bool
 	onBegun func()          // called when it has begun
-	again   bool            // the front end has heard a part of it before
+	again   bool            // the front end has a part of it already
 	prefix  int             // bytes of text before the part
-	reply   int             // the step whose calls the pause before was about; -1: there was none
+	reply   int             // the step of the calls of the pause before; -1: there was none
 	used    lifecycle.Usage // before the part
-	decided []decidedCall   // what that pause asked for
-	calls   map[int]string  // ids of calls that were told, by step
-	ended   map[int]bool    // steps whose results were told
+	decided []decidedCall   // the calls of that pause
+	calls   map[int]string  // ids of calls that were sent, by step
+	ended   map[int]bool    // steps whose results were sent
 	journal []record.Step
 	end     AGUIEvent
 }
@@ -219,7 +220,7 @@ func (f *follower) isPart(m heard) bool {
 	return strings.HasPrefix(m.id, f.said) || strings.HasPrefix(m.id, f.got)
 }
 
-// before notes what the pause before the part was about.
+// before notes the calls of the pause before the part.
 func (f *follower) before(p record.Pause) {
 	f.reply = record.ReplyOf(p.Interrupts)
 	for _, i := range p.Interrupts {
@@ -257,7 +258,7 @@ func (f *follower) read(ctx context.Context, from int) error {
 	return nil
 }
 
-// earlier reports whether a step of the journal was told before the pause.
+// earlier reports whether a step of the journal was sent before the pause.
 func (f *follower) earlier(step record.Step) bool {
 	reply, _, _ := strings.Cut(step.CallID, "-")
 	return step.Index <= f.reply || reply == strconv.Itoa(f.reply) &&
@@ -311,7 +312,7 @@ func (f *follower) take(ctx context.Context, e stream.Event) error {
 	return nil
 }
 
-// start tells the text and the calls so far: by events, or by a snapshot where the front end has heard some of it.
+// start sends the text and the calls so far: as events, or as a snapshot where the front end has some of it.
 func (f *follower) start(ctx context.Context, text string, steps []events.StepEvent) error {
 	if len(steps) > 0 {
 		if err := f.read(ctx, 0); err != nil {
@@ -319,7 +320,7 @@ func (f *follower) start(ctx context.Context, text string, steps []events.StepEv
 		}
 	}
 	told := f.again && !f.begun || f.begun && len(f.items) > 0
-	if told && f.begun && f.x.heavy { // what a snapshot needs was not kept: the front end sends it again
+	if told && f.begun && f.x.heavy { // the snapshot's messages were not kept: the front end sends them again
 		f.end = Cut()
 		return stream.ErrStop
 	}
@@ -341,7 +342,8 @@ func (f *follower) start(ctx context.Context, text string, steps []events.StepEv
 	return f.replace(others[:at], others[at:], tell)
 }
 
-// replay tells the text and the calls so far in the order of the journal; what it has not comes last.
+// replay sends the text and the calls so far in the order of the journal. Text and calls that are not in the journal
+// come last.
 func (f *follower) replay(ctx context.Context, text string, steps []events.StepEvent) error {
 	at := min(f.prefix, len(text))
 	var answer record.Answer
@@ -372,14 +374,14 @@ func (f *follower) replay(ctx context.Context, text string, steps []events.StepE
 	return nil
 }
 
-// takeStep tells of one of the agent's own calls.
+// takeStep sends the events of one of the agent's own calls.
 func (f *follower) takeStep(ctx context.Context, e events.StepEvent) error {
 	over := e.State != "started"
 	if f.ended[e.Index] {
 		return nil
 	}
 	step, there := f.step(e.Index)
-	if over && !there { // it was journalled before it was told
+	if over && !there { // it was journalled before it was sent
 		if err := f.read(ctx, e.Index); err != nil {
 			return err
 		}
@@ -400,7 +402,7 @@ func (f *follower) takeStep(ctx context.Context, e events.StepEvent) error {
 	return f.result(e.Index, f.calls[e.Index], short(output))
 }
 
-// begin tells that a call begins. A call that was approved has its id from the approval, and was told with that.
+// begin sends the beginning of a call. An approved call has its id from the approval, and was sent with the approval.
 func (f *follower) begin(e events.StepEvent) error {
 	if f.calls[e.Index] != "" {
 		return nil
@@ -428,7 +430,8 @@ const (
 	answerSchema = `{"type":"string","minLength":1}`
 )
 
-// pause ends the exchange with what the run waits for. The stream may tell of a pause that is over: then it goes on.
+// pause ends the exchange with the calls and questions that the run waits for. The event may be of a pause that is
+// over: then the exchange goes on.
 func (f *follower) pause(ctx context.Context) error {
 	e, err := f.Store.LiveRun(ctx, f.who.Scope(), f.run)
 	if err != nil || e.Value.Status != lifecycle.AwaitingInput {
@@ -497,7 +500,7 @@ func (f *follower) finish(ctx context.Context) error {
 	return f.over(end)
 }
 
-// over notes the exchange's last event. What the run had begun is closed before it.
+// over stores the exchange's last event. It closes an open message before.
 func (f *follower) over(end AGUIEvent) error {
 	if err := f.close(); err != nil {
 		return err

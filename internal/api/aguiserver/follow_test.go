@@ -99,7 +99,7 @@ func TestEachEventOfAStreamIsToldAsTheProtocolHasIt(t *testing.T) {
 	}
 }
 
-// The journal says which calls stood between which texts.
+// The journal has the order of texts and calls.
 func TestWhatHasHappenedIsToldInTheOrderOfTheJournal(t *testing.T) {
 	w := newWorld(t)
 	x, err := w.ask("r", hello)
@@ -159,7 +159,7 @@ func TestAStepOfALongRunIsReadOnce(t *testing.T) {
 	assert.Equal(t, steps, counted.read)
 }
 
-// What a search has used before a pause is not used once more behind it.
+// The usage of a search before a pause is not counted again after it.
 func TestUsageBeforeAPauseIsToldOnce(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
@@ -229,8 +229,8 @@ func TestAPauseEndsAnExchangeAndItsAnswersGoOn(t *testing.T) {
 	assert.Equal(t, []string{"got succeeded of " + approval}, l.heard, "the call was told before")
 }
 
-// A thread goes on after a pause that nobody decided in time, whatever of it the front end still has, and after the end
-// of what it knew.
+// A thread goes on after a pause that nobody decided in time. It does so with any messages of that pause in the front
+// end, and after the last message that the thread knew.
 func TestAThreadOutlivesWhatItWaitedFor(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
@@ -244,7 +244,7 @@ func TestAThreadOutlivesWhatItWaitedFor(t *testing.T) {
 	assert.Equal(t, next, w.runs("r2", old), "sent again")
 }
 
-// An exchange is one of its thread: the same id in another thread is another one.
+// The id of an exchange counts within its thread: the same id in another thread is another exchange.
 func TestAnExchangeIsOneOfItsThread(t *testing.T) {
 	w := newWorld(t)
 	first := w.runs("1", hello)
@@ -255,7 +255,7 @@ func TestAnExchangeIsOneOfItsThread(t *testing.T) {
 	assert.NotEqual(t, first, x.runs)
 }
 
-// What is refused is refused before anything is decided.
+// A request is refused before anything is decided.
 func TestARefusedRequestDecidesNothing(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
@@ -270,7 +270,7 @@ func TestARefusedRequestDecidesNothing(t *testing.T) {
 	assert.Equal(t, lifecycle.AwaitingInput, e.Value.Status)
 }
 
-// A snapshot in the second run of an exchange has what the first has said.
+// A snapshot in the second run of an exchange has the messages of the first.
 func TestASnapshotHasAllRunsOfAnExchange(t *testing.T) {
 	w := newWorld(t)
 	x, err := w.ask("r", hello)
@@ -287,7 +287,7 @@ func TestASnapshotHasAllRunsOfAnExchange(t *testing.T) {
 	assert.Equal(t, []string{"open 1", "b", "close", "all [u1 hello] [1 a look] [1 bc]"}, l.heard)
 }
 
-// Of a thread that is too large to be kept, only ids are kept; a snapshot is told when it is asked for again.
+// Of a thread that is too large to be kept, only ids are kept. The next request for it gets a snapshot.
 func TestALargeThreadIsNotKept(t *testing.T) {
 	w := newWorld(t)
 	x, err := w.ask("r", `{"id":"u1","role":"user","content":"`+strings.Repeat("x", light)+`"}`)
@@ -301,7 +301,7 @@ func TestALargeThreadIsNotKept(t *testing.T) {
 	assert.Equal(t, Cut(), f.end)
 }
 
-// What the user says beside an answer waits behind the run, and the stream follows both.
+// A message that comes with an answer waits behind the run, and the stream follows both.
 func TestWordsBesideAnAnswerAreParked(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
@@ -323,7 +323,7 @@ func TestWordsBesideAnAnswerAreParked(t *testing.T) {
 	assert.Equal(t, "and more", in.Message)
 }
 
-// Who stops a stream leaves the run going. What is said then waits behind it, once, and the stream follows all of it.
+// A user who stops a stream leaves the run going. The next message waits behind it, once, and the stream follows both.
 func TestWordsWhileARunWorksAreParked(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
@@ -356,7 +356,7 @@ func TestWordsWhileARunWorksAreParked(t *testing.T) {
 	assert.Equal(t, "success", end.Outcome.Type, "of what was said behind the run that was cancelled")
 }
 
-// A message that has answered a question is known by what it says, until the front end has heard of it.
+// A message that has answered a question is known by its text, until the front end has a message that came after it.
 func TestAMessageThatWasAnAnswerIsNotSaidAgain(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
@@ -385,8 +385,8 @@ func TestWordsLikeAnAnswerByResumeAreSaid(t *testing.T) {
 	assert.Len(t, w.runs("r3", hello+`,{"id":"u2","role":"user","content":"yes"}`), 2)
 }
 
-// Of the messages before the last one that is known none is said any more, whoever wrote it: an answer that had two
-// messages, or what waited behind it.
+// Messages before the last known one are not sent again, by the user or by the agent: an answer of two messages, or a
+// message that waited behind it.
 func TestWhatStandsBeforeWhatIsKnownIsNotSaid(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
@@ -413,7 +413,7 @@ func TestWhatStandsBeforeWhatIsKnownIsNotSaid(t *testing.T) {
 	assert.Equal(t, "next", in.Message)
 }
 
-// Nor does it leave a call without an output.
+// Such messages do not leave a call without an output, either.
 func TestWhatStandsBeforeWhatIsKnownDecidesNothing(t *testing.T) {
 	for _, interrupt := range []string{approval, function} {
 		w := newWorld(t)
@@ -425,7 +425,7 @@ func TestWhatStandsBeforeWhatIsKnownDecidesNothing(t *testing.T) {
 	}
 }
 
-// An answer to what the agent has never asked is refused, and decides nothing; one to an earlier pause is history.
+// An answer to a question that was never asked is refused, and decides nothing. One to an earlier pause is history.
 func TestAnAnswerToWhatNobodyAskedIsRefused(t *testing.T) {
 	w := newWorld(t)
 	answer := func(run, interrupt string) AGUIResume {
@@ -451,7 +451,7 @@ func TestAnAnswerToWhatNobodyAskedIsRefused(t *testing.T) {
 	assert.Equal(t, []string{run}, w.runs("r4", hello, answer(run, question)), "sent again")
 }
 
-// What is parked behind a run is told behind it, also when the run has asked meanwhile.
+// A message that is parked behind a run is followed after it, also when the run has asked a question meanwhile.
 func TestWhatIsParkedBehindAQuestionIsTold(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
@@ -462,7 +462,7 @@ func TestWhatIsParkedBehindAQuestionIsTold(t *testing.T) {
 	}))
 }
 
-// A call that the front end leaves without an output holds nobody up: the user goes on, and the model is told so.
+// A call without an output blocks nothing: the user goes on, and the model receives a note in place of the output.
 func TestTheUserGoesOnWithoutAnOutput(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
@@ -487,7 +487,7 @@ func TestTheUserGoesOnWithoutAnOutput(t *testing.T) {
 	assert.Equal(t, "never mind", in.Message)
 }
 
-// A front end whose run is deleted meanwhile is told so; it would take the mere end of the stream for a success.
+// A front end whose run is deleted meanwhile receives an error. It would take the mere end of the stream for a success.
 func TestARunThatIsDeletedEndsAnExchange(t *testing.T) {
 	w := newWorld(t)
 	x, err := w.ask("r1", hello)
@@ -522,7 +522,7 @@ func TestARequestThatBringsNothingFollowsTheThread(t *testing.T) {
 	assert.Equal(t, "cancelled", end.Outcome.Type)
 }
 
-// Clients before 1.0 name no version. They refuse whatever an outcome has beside its type, and know no cancelled run.
+// Clients before 1.0 name no version. They refuse any member of an outcome except its type, and know no cancelled run.
 func TestClientsBeforeTheFirstVersion(t *testing.T) {
 	w := newWorld(t)
 	x, err := w.ask("r1", hello)
@@ -544,8 +544,8 @@ func TestClientsBeforeTheFirstVersion(t *testing.T) {
 	assert.False(t, again.old)
 }
 
-// A message that waits behind others is followed behind them, also when its request is sent again, or when the thread
-// knew nothing of those in front.
+// A message that waits behind others is followed after them. So it is when its request is sent again, and when the
+// thread knew none of the messages in front.
 func TestAMessageIsFollowedBehindThoseInFrontOfIt(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
@@ -574,7 +574,7 @@ func TestAMessageIsFollowedBehindThoseInFrontOfIt(t *testing.T) {
 	assert.Equal(t, faster, runs[:len(runs)-1], "another tab was faster")
 }
 
-// A message that still waits when what was followed has ended is no success: its request is sent again.
+// A message that still waits when the runs in front of it have ended is not a success: its request is sent again.
 func TestWhatStillWaitsIsFollowedByAnotherRequest(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
@@ -599,8 +599,8 @@ func (w *world) active() string {
 	return chat.Value.ActiveRun
 }
 
-// A message to an agent is no answer to another, which the thread is busy with; and a run of another agent that is
-// followed is told of as long as the right to that one lasts.
+// A message to an agent does not answer another agent, with which the thread is busy. The run of another agent is
+// followed as long as the right to that agent lasts.
 func TestAThreadOfTwoAgents(t *testing.T) {
 	w := newWorld(t)
 	demo, err := record.Resource[catalog.Agent](t.Context(), w.Store, w.who.Scope(), w.agent)
@@ -625,7 +625,7 @@ func TestAThreadOfTwoAgents(t *testing.T) {
 	assert.Equal(t, []string{"run_started", "run_error"}, heard)
 }
 
-// A resume that is sent again when what waited behind its run has begun, or has ended, brings nothing new.
+// A resume is sent again after a message behind its run has begun or has ended: the request has nothing new.
 func TestAResumeIsSentAgainBehindItsRun(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
@@ -644,8 +644,8 @@ func TestAResumeIsSentAgainBehindItsRun(t *testing.T) {
 	wrong(t, err, "body.resume[0].interruptId")
 }
 
-// Two tabs show a thread, and both say something while it works: each connects again by another id, and says nothing
-// twice.
+// Two tabs show a thread, and both send a message while it works. Each connects again by another id, and no message is
+// sent twice.
 func TestWhatEachTabHasSaidIsKnown(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
@@ -662,7 +662,7 @@ func TestWhatEachTabHasSaidIsKnown(t *testing.T) {
 	assert.Equal(t, both[1:], w.runs("ra3", tab("a")), "its message works")
 }
 
-// Instructions may stand anywhere, also always last: they hide nothing of what is said before them.
+// Instructions may stand anywhere, also always last: they hide no message before them.
 func TestInstructionsAtTheEndHideNothing(t *testing.T) {
 	w := newWorld(t)
 	const pinned = `,{"id":"s","role":"system","content":"be kind"}`
@@ -676,7 +676,7 @@ func TestInstructionsAtTheEndHideNothing(t *testing.T) {
 	assert.Equal(t, []string{run}, w.runs("r2", said+pinned), "nothing new")
 }
 
-// overtaken is a table before whose first commit somebody else is faster.
+// overtaken is a table in which another writer commits before its first commit.
 type overtaken struct {
 	table.Table
 
@@ -691,7 +691,7 @@ func (o *overtaken) Commit(ctx context.Context, token string, ops ...table.Op) e
 	return o.Table.Commit(ctx, token, ops...)
 }
 
-// Two tabs begin a thread at once: what the second says waits behind what the first has begun.
+// Two tabs begin a thread at the same time: the message of the second waits behind the run that the first has begun.
 func TestTwoTabsBeginAThread(t *testing.T) {
 	w := newWorld(t)
 	var first []string

@@ -7,8 +7,8 @@ import (
 	"agentplatform/internal/platform/host"
 )
 
-// Ids name what they are of, so that nothing is stored for them. A part of a run is what happens from one pause to the
-// next, counted from 0.
+// An id names its object, so nothing is stored for it. A part of a run lasts from one pause to the next. Parts are
+// counted from 0.
 //
 //	msg_RUN_PART_N       the nth message of the agent in a part of a run
 //	res_RUN_PART_STEP    the result of a call
@@ -20,14 +20,14 @@ func ofPart(prefix, run string, part int) string { return fmt.Sprintf("%s%s_%d_"
 
 func nameOf(prefix, run, of string) string { return prefix + run + "_" + of }
 
-// runOf is the run that an id names behind its prefix.
+// runOf is the run that an id names after its prefix.
 func runOf(prefix, id string) (run string, is bool) {
 	rest, is := strings.CutPrefix(id, prefix)
 	run, _, more := strings.Cut(rest, "_")
 	return run, is && more && host.ValidID(run)
 }
 
-// isOurs reports whether an id is one of a message that a run of ours has said or got.
+// isOurs reports whether an id is one of a message that a run of ours has sent or received.
 func isOurs(id string) bool {
 	_, said := runOf("msg_", id)
 	_, got := runOf("res_", id)

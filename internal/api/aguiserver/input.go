@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Bounds of a request; those of what is said are intake's.
+// Bounds of a request; those of texts are intake's.
 const (
 	maxMessages = 10_000 // a thread is sent whole each time
 	maxMember   = 1024   // bytes of a message's id
@@ -85,7 +85,7 @@ func readTurn(in RunAgentInput) (turn, error) {
 
 func unprintable(r rune) bool { return r < ' ' || r > '~' }
 
-// fresh is what a request says that the thread has not heard yet.
+// fresh is the part of a request that the thread does not have yet.
 type fresh struct {
 	before []record.Said
 	at     []int    // the messages that those were
@@ -95,16 +95,16 @@ type fresh struct {
 	media  media    // that come with them
 }
 
-// media are files that come with a text, and those that it names by an address.
+// media are the files that come with a text, and the files that the text names by an address.
 type media struct {
 	files     []files.Inline
 	addresses []address
-	refused   error // why a message with them is refused, as far as they tell by themselves
+	refused   error // why a message with them is refused; other media are not considered
 }
 
 type address struct {
 	at, url string
-	id      string // of the file of ours, when it was looked at
+	id      string // of the file of ours, once it was read
 	earlier bool   // of a message before the last
 }
 
@@ -115,9 +115,9 @@ func (m *media) add(of media) {
 	m.refused = cmp.Or(m.refused, of.refused)
 }
 
-// together are the media of the user's last messages. The last one is refused for its own. A front end keeps a message
-// that was refused, and sends it again each time: of one before the last such media are left out, as are those that
-// would be too many with the later ones.
+// together are the media of the user's last messages. The media of the last message are refused where they are wrong. A
+// front end keeps a message that was refused, and sends it again each time. Therefore wrong media of an earlier message
+// are left out, and so are media that would be too many with the later ones.
 func together(list []media) (all media, err error) {
 	for i, m := range slices.Backward(list) {
 		earlier := i < len(list)-1
@@ -133,13 +133,13 @@ func together(list []media) (all media, err error) {
 	return all, all.refused
 }
 
-// asks reports whether it ends with messages of the user.
+// asks reports whether the messages end with messages of the user.
 func (f *fresh) asks() bool { return len(f.each) > 0 }
 
 func (f *fresh) message() string { return strings.Join(f.text, "\n\n") }
 
-// since reads the messages from one on. Messages of a role that nobody knows, and what an application shows beside the
-// conversation, are left out, as the protocol demands.
+// since reads the messages from one on. It leaves out messages of an unknown role, and data that an application shows
+// next to the conversation, as the protocol demands.
 func (t *turn) since(from int) (f fresh, err error) {
 	for i := from; i < len(t.list); i++ {
 		m := t.list[i]
@@ -165,7 +165,7 @@ func (t *turn) since(from int) (f fresh, err error) {
 	return f, err
 }
 
-// close ends the user's messages so far: somebody else speaks. Files come with the last messages alone.
+// close ends the user's messages so far, because another role follows. Only the last messages may have files.
 func (f *fresh) close() {
 	for n, text := range f.text {
 		f.say(f.textAt[n], record.Said{Role: record.RoleUser, Text: text})
@@ -225,7 +225,7 @@ func (f *fresh) tool(at string, i int, m message) error {
 	return nil
 }
 
-// output is what a message of a tool says.
+// output is the text of a tool's message, with its error in front.
 func (m message) output(at string) (string, error) {
 	text, _, err := content(at+".content", m.Content)
 	if m.Error != "" {
@@ -252,7 +252,7 @@ type part struct {
 	Filename string `json:"filename"`
 }
 
-// content reads a text, or parts of content. Parts of a kind that nobody knows are left out, as the protocol demands.
+// content reads a text, or parts of content. Parts of an unknown kind are left out, as the protocol demands.
 func content(at string, raw json.RawMessage) (text string, m media, err error) {
 	if bridge.IsNull(raw) || json.Unmarshal(raw, &text) == nil {
 		return text, m, nil
@@ -273,7 +273,8 @@ func content(at string, raw json.RawMessage) (text string, m media, err error) {
 	return strings.Join(texts, "\n"), m, nil
 }
 
-// media is the file of a part. An address is looked at when its message is sent: only those of files of ours are good.
+// media is the file of a part. An address is checked when its message is sent: only addresses of files of ours are
+// good.
 func (p part) media(at string) media {
 	switch {
 	case p.Source.Type == "data":
@@ -313,8 +314,8 @@ func (p part) name() string {
 	return of.Filename
 }
 
-// brought is what a request brings beside its message. Instructions are the messages of system and developer, wherever
-// they stand, and the entries of context.
+// brought returns the request's part apart from its message. Instructions are the messages of system and developer, at
+// any place, and the entries of context.
 func (t *turn) brought(f fresh) (*record.Context, error) {
 	c := &record.Context{Before: f.before}
 	var texts []string
@@ -345,7 +346,7 @@ func (t *turn) brought(f fresh) (*record.Context, error) {
 	}
 	told := echo{Run: t.RunID}
 	for _, m := range slices.Backward(t.list) {
-		if slices.Contains(conversing, m.Role) { // an application may have its instructions stand last always
+		if slices.Contains(conversing, m.Role) { // an application may put its instructions last in every request
 			told.Message = m.ID
 			break
 		}
@@ -358,7 +359,7 @@ func (t *turn) brought(f fresh) (*record.Context, error) {
 // conversing are the roles of messages that are a conversation's.
 var conversing = []string{"user", "assistant", "tool"}
 
-// echo is what a run keeps of the request that began it.
+// echo is the part of its first request that a run keeps.
 type echo struct {
 	Run     string `json:"agui_run,omitempty"`
 	Message string `json:"agui_message,omitempty"` // the last of the conversation then

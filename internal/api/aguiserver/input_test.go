@@ -145,7 +145,7 @@ func TestMediaOfAMessage(t *testing.T) {
 	assert.Equal(t, "and?", f.message())
 }
 
-// A front end keeps a message that was refused for its media, and sends it with each request: it holds up nothing.
+// A front end keeps a message that was refused for its media, and sends it with each request: it blocks nothing.
 func TestRefusedMediaHoldUpNoThread(t *testing.T) {
 	const inline = `,{"type":"binary","data":"aGk="}`
 	for name, part := range map[string]string{
@@ -185,7 +185,7 @@ func TestMediaOfSeveralMessages(t *testing.T) {
 	}
 }
 
-// A conversation that began elsewhere is told to the model; what is wrong in it is named by its message.
+// A conversation that began elsewhere is sent to the model. A fault in it is reported with the message's place.
 func TestAConversationThatBeganElsewhere(t *testing.T) {
 	read := turnOf(t, `[{"id":"s","role":"system","content":"be kind"},{"id":"u","role":"user","content":"first"},
 		{"id":"a","role":"assistant","toolCalls":[{"id":"c","function":{"name":"f","arguments":""}}]},

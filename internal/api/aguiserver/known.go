@@ -19,8 +19,8 @@ func (b *beginning) find(ctx context.Context) error {
 	return err
 }
 
-// behindKnown is the place behind the last message that is known. It is 0 where there is no such thread, or its last
-// run is gone: the time of what that knew was over, too.
+// behindKnown is the index after the last known message. It is 0 where there is no such thread, or where the thread's
+// last run is gone: then nothing of the thread is known any more.
 func (b *beginning) behindKnown(ctx context.Context) (int, error) {
 	chat, err := b.Intake.Chat(ctx, b.who, b.turn.ThreadID)
 	if problem.Is(err, "not_found") {
@@ -55,7 +55,7 @@ func (b *beginning) behindKnown(ctx context.Context) (int, error) {
 	return b.behindAnswer(ctx, b.firstUnknown())
 }
 
-// findParked reads what waits behind the last run: the thread knows that, too.
+// findParked reads the messages behind the last run: the thread knows them, too.
 func (b *beginning) findParked(ctx context.Context) error {
 	waiting, err := b.waitingBehind(ctx, *b.last)
 	if err != nil {
@@ -70,7 +70,8 @@ func (b *beginning) findParked(ctx context.Context) error {
 	return nil
 }
 
-// note notes what the thread knows by the request that has begun a run, or what waits, if it was one here.
+// note adds the id of the last message of the request that began a run or a parked message. The id is empty if the
+// request did not come through this server.
 func (b *beginning) note(in record.Input) error {
 	told, err := bridge.Echo[echo](in)
 	b.known = append(b.known, told.Message)
@@ -94,8 +95,8 @@ func (b *beginning) waitingBehind(ctx context.Context, run record.Run) (list []r
 	return list, nil
 }
 
-// firstUnknown is the place behind the last message that is known. Where none is, only what the user says last is new:
-// the front end has forgotten the rest, or has got it from elsewhere.
+// firstUnknown is the index after the last known message. Where none is known, only the user's last messages are new:
+// the front end has lost the others, or has them from elsewhere.
 func (b *beginning) firstUnknown() int {
 	for i, m := range slices.Backward(b.turn.list) {
 		answer := b.last != nil && m.Role == "tool" && strings.HasPrefix(m.ToolCallID, nameOf("call_", b.last.ID(), ""))
@@ -106,8 +107,9 @@ func (b *beginning) firstUnknown() int {
 	return b.turn.lastUsers()
 }
 
-// behindAnswer is the place behind the user's messages from one on that were the answer to a question: the run that has
-// it names none of them. They are known by their words, as long as the front end has heard nothing of what came then.
+// behindAnswer is the index after those of the user's messages, from one on, that were the answer to a question. The
+// run that was answered does not have their ids. They are known by their text, as long as the front end has no message
+// that came after the answer.
 func (b *beginning) behindAnswer(ctx context.Context, from int) (int, error) {
 	if b.last == nil || !b.last.Status.Active() || b.last.Passed() == 0 || b.heardOf(b.last.Passed()) {
 		return from, nil
@@ -117,7 +119,7 @@ func (b *beginning) behindAnswer(ctx context.Context, from int) (int, error) {
 		return from, err
 	}
 	d := pause.Decided
-	if d == nil || d.Idempotency == "" { // what resume has answered was no message
+	if d == nil || d.Idempotency == "" { // resume answered it without a message
 		return from, nil
 	}
 	answer := d.List[0].Message

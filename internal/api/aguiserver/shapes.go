@@ -27,7 +27,7 @@ type AGUITool struct {
 	Parameters  json.RawMessage `json:"parameters,omitempty" shape:"object|null" doc:"a JSON schema"`
 }
 
-// AGUIContext is what an application wants the model to know.
+// AGUIContext is information of an application for the model.
 type AGUIContext struct {
 	Description string `json:"description"`
 	Value       string `json:"value"`
@@ -40,7 +40,7 @@ type AGUIResume struct {
 	Payload     json.RawMessage `json:"payload,omitempty" shape:"object|object[]|string|number|boolean|null" doc:"to an approval {approved, editedArgs, reason} or true or false; to a question a text"`
 }
 
-// AGUIEvent is an event of a stream. Its type says which of the other members are present.
+// AGUIEvent is an event of a stream. Its type decides which of the other members are present.
 type AGUIEvent struct {
 	Type            string             `json:"type" enum:"RUN_STARTED,TEXT_MESSAGE_START,TEXT_MESSAGE_CONTENT,TEXT_MESSAGE_END,TOOL_CALL_START,TOOL_CALL_ARGS,TOOL_CALL_END,TOOL_CALL_RESULT,MESSAGES_SNAPSHOT,RUN_FINISHED,RUN_ERROR"`
 	ThreadID        string             `json:"threadId,omitempty"`
@@ -79,7 +79,7 @@ func (AGUIEvent) Variants() (by string, variants map[string][]string) {
 	}
 }
 
-// AGUIMetadata is what RUN_STARTED says of the service.
+// AGUIMetadata is the service's part of RUN_STARTED.
 type AGUIMetadata struct {
 	Run AGUIRun `json:"agentplatform"`
 }
@@ -106,7 +106,7 @@ type AGUIInterrupt struct {
 	ExpiresAt      string          `json:"expiresAt,omitempty"`
 }
 
-// AGUIResult is what a completed run has made.
+// AGUIResult is the result of a completed run.
 type AGUIResult struct {
 	Answer    string          `json:"answer"`
 	Output    json.RawMessage `json:"output,omitempty" shape:"any" doc:"of an agent with an output_schema"`
@@ -114,7 +114,7 @@ type AGUIResult struct {
 	Files     json.RawMessage `json:"files" shape:"FileRef[]" doc:"as in the run's result"`
 }
 
-// AGUIUsage is what was used since the stream's part of the run began.
+// AGUIUsage is the usage since the stream's part of the run began.
 type AGUIUsage struct {
 	InputTokens  int64 `json:"inputTokens"`
 	OutputTokens int64 `json:"outputTokens"`

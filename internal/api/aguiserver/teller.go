@@ -7,16 +7,17 @@ import (
 	"strings"
 )
 
-// teller tells a front end what an agent says and does in a part of a run: by events as it happens, and by a snapshot
-// where what was told is replaced. Each message of the model is one of the front end's: after calls another begins.
+// teller sends the texts and calls of an agent in a part of a run to a front end. It sends events while they happen,
+// and a snapshot where earlier events are replaced. Each message of the model is a message of the front end: after
+// calls another begins.
 type teller struct {
 	emit  func(AGUIEvent) error
 	said  string        // how the ids of the part's messages begin
 	got   string        // and those of its results
-	items []saidMessage // what was told
+	items []saidMessage // sent to the front end
 	count int           // messages of the agent among them
 	open  bool          // the last of them is being written
-	quiet bool          // what comes is noted, and not told
+	quiet bool          // messages are collected, and not sent
 }
 
 func (t *teller) tell(events ...AGUIEvent) error {
@@ -31,7 +32,7 @@ func (t *teller) tell(events ...AGUIEvent) error {
 	return nil
 }
 
-// message is the message of the agent that goes on; calls says whether it may have calls.
+// message is the agent's message that goes on. calls reports whether it may have calls.
 func (t *teller) message(calls bool) *saidMessage {
 	if t.goesOn(calls) {
 		return &t.items[len(t.items)-1]
@@ -41,7 +42,7 @@ func (t *teller) message(calls bool) *saidMessage {
 	return &t.items[len(t.items)-1]
 }
 
-// goesOn reports whether the last item is a message of the agent that text, or a call, may be added to.
+// goesOn reports whether the last item is a message of the agent to which text, or a call, may be added.
 func (t *teller) goesOn(call bool) bool {
 	n := len(t.items)
 	return n > 0 && t.items[n-1].Role == "assistant" && (call || len(t.items[n-1].ToolCalls) == 0)
@@ -97,7 +98,8 @@ func (t *teller) result(step int, call, output string) error {
 	})
 }
 
-// replace tells all messages of the thread: what again notes anew, between those of others.
+// replace sends a snapshot of all messages of the thread. again collects the part's messages, which stand between those
+// of others.
 func (t *teller) replace(before, after []json.RawMessage, again func() error) error {
 	if err := t.close(); err != nil {
 		return err

@@ -27,7 +27,7 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// world is an organization with the demo agent and an operator, whose runs the test works off.
+// world is an organization with the demo agent and an operator. The test executes its runs.
 type world struct {
 	*Server
 
@@ -148,7 +148,8 @@ func (w *world) pause(run string, ids ...string) {
 	w.transition(run, transition.Change{Event: e, Interrupts: list})
 }
 
-// listener notes briefly what a front end is told, and that messages and calls open and close as the protocol demands.
+// listener notes briefly the events that a front end receives, and that messages and calls open and close as the
+// protocol demands.
 type listener struct {
 	t     *testing.T
 	heard []string
@@ -196,7 +197,7 @@ func (l *listener) emit(e AGUIEvent) error {
 // tail is the last part of an id, of which the others are the run's.
 func tail(id string) string { return id[strings.LastIndex(id, "_")+1:] }
 
-// following is what tells the events of a run to a listener.
+// following sends the events of a run to a listener.
 func (w *world) following(x *Exchange) (*follower, *listener) {
 	w.t.Helper()
 	l := &listener{t: w.t, open: map[string]bool{}}
@@ -205,7 +206,7 @@ func (w *world) following(x *Exchange) (*follower, *listener) {
 	return f, l
 }
 
-// follow is all that a front end is told of an exchange whose run has paused or ended.
+// follow is all events that a front end receives of an exchange whose run has paused or ended.
 func (w *world) follow(x *Exchange) ([]string, AGUIEvent) {
 	w.t.Helper()
 	l := &listener{t: w.t, open: map[string]bool{}}

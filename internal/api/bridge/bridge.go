@@ -1,8 +1,8 @@
-// Package bridge has what the servers of other protocols have in common: the use cases that they call, and how what
-// their clients send becomes a message of ours.
+// Package bridge has the common part of the servers of other protocols: the use cases that they call, and how data of
+// their clients becomes a message of ours.
 //
-// It must not know a protocol, apart from the requests of JSON-RPC, nor HTTP. It imports intake, files, stream,
-// record, catalog, tenant, lifecycle, host, problem and strictjson.
+// It must not know a protocol, apart from the requests of JSON-RPC, nor HTTP. It imports intake, files, stream, record,
+// catalog, tenant, lifecycle, host, problem and strictjson.
 package bridge
 
 import (
@@ -26,7 +26,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Bridge is what a server of a protocol is made of.
+// Bridge has the parts of a server of a protocol.
 type Bridge struct {
 	Intake *intake.Intake
 	Store  *record.Store
@@ -35,9 +35,9 @@ type Bridge struct {
 	Log    *slog.Logger
 	Window time.Duration // how long a request waits for its run; 0: none waits
 	URL    string        // the address of the API: the part before /files/
-	// WhileAllowed calls wait with a context that ends with the principal's right, or with the right to a run if of
-	// names one, or when the server stops. Its error is wait's, unless the right has ended; none where the server
-	// stops.
+	// WhileAllowed calls wait with a context. The context ends with the principal's right, with the right to a run if
+	// of names one, or when the server stops. It returns the error of wait, unless the right has ended. It returns nil
+	// where the server stops.
 	WhileAllowed func(
 		ctx context.Context, p tenant.Principal, of lifecycle.Whose, wait func(context.Context) error,
 	) error
@@ -52,7 +52,7 @@ func (b *Bridge) Agent(ctx context.Context, p tenant.Principal, id string) (cata
 	return e.Value, err
 }
 
-// How many agents are read to find those that a principal may use, and how many at a time.
+// The largest number of agents that are read to find those that a principal may use, and the number in one read.
 const (
 	maxScanned   = 1000
 	agentsAtOnce = 100
@@ -80,9 +80,9 @@ func (b *Bridge) Agents(ctx context.Context, p tenant.Principal) iter.Seq2[catal
 	}
 }
 
-// Bring returns references to the files of a message: those that it names by id, as [files.Files.Attach], and those
-// that were sent with it, which it stores, as [files.Files.TakeInline]. Of these it returns the rows, too: they are
-// dropped when the message is not sent.
+// Bring returns references to the files of a message. It attaches the files that the message names by id, as
+// [files.Files.Attach], and stores the files that were sent with it, as [files.Files.TakeInline]. It also returns the
+// rows of the files that were sent: they are dropped when the message is not sent.
 func (b *Bridge) Bring(
 	ctx context.Context, p tenant.Principal, ids []string, sent []files.Inline,
 ) (refs []record.FileRef, taken []record.File, err error) {
@@ -96,13 +96,13 @@ func (b *Bridge) Bring(
 	return refs, taken, err
 }
 
-// MayRead says why a principal may not read a file; nil: it may.
+// MayRead returns a function that is nil for a file that a principal may read, and else the reason as an error.
 func (b *Bridge) MayRead(ctx context.Context, p tenant.Principal) func(record.File) error {
 	return func(f record.File) error { return b.Intake.Tenants.MayReadFile(ctx, p, f) }
 }
 
-// Post is [intake.Intake.Post] of a message with the files that it names by ids and those that were sent with it. These
-// are removed unless a run has them then.
+// Post is [intake.Intake.Post] of a message with the files that it names by ids, and with those that were sent with it.
+// It removes the sent files unless a run then has them.
 func (b *Bridge) Post(
 	ctx context.Context, p tenant.Principal, m intake.Message, ids []string, sent []files.Inline,
 ) (posted intake.Posted, err error) {
@@ -122,8 +122,8 @@ func (b *Bridge) FileOf(address string) (id string, ours bool) {
 	return id, ours && host.ValidID(id)
 }
 
-// WhileSeen calls wait with a context that ends with the principal's right to see a run, or when the server stops; see
-// WhileAllowed.
+// WhileSeen calls wait with a context. The context ends with the principal's right to see a run, or when the server
+// stops; see WhileAllowed.
 func (b *Bridge) WhileSeen(
 	ctx context.Context, p tenant.Principal, run string, wait func(context.Context) error,
 ) error {
@@ -151,8 +151,8 @@ func (b *Bridge) UntilEnd(
 	return e, err
 }
 
-// Outlast waits for a run by until, which is given the time that is left of d. It waits on while the store cannot be
-// read for a moment: the run goes on then, and an error would have clients send their message again.
+// Outlast waits for a run by until, which receives the time that is left of d. It waits on while the store cannot be
+// read for a moment: the run goes on then, and after an error clients would send their message again.
 func (b *Bridge) Outlast(
 	ctx context.Context, d time.Duration, until func(left time.Duration) (record.RunEntity, error),
 ) (record.RunEntity, error) {
@@ -165,8 +165,8 @@ func (b *Bridge) Outlast(
 	}
 }
 
-// Resume decides a pause of a run, as [intake.Intake.Resume] does. It is replayed when that pause or the one before was
-// decided in the same way: perhaps by this very request.
+// Resume decides a pause of a run, as [intake.Intake.Resume] does. It returns replayed when that pause or the one
+// before was decided in the same way: perhaps by this very request.
 func (b *Bridge) Resume(
 	ctx context.Context, p tenant.Principal, run string, pause int, decisions []record.Decision, push *record.Push,
 	changed *record.Context,
@@ -193,7 +193,7 @@ func Until(steps []record.Step, index int) int {
 	return n
 }
 
-// Used is what steps have used.
+// Used is the usage of steps.
 func Used(steps []record.Step) (used lifecycle.Usage) {
 	for _, step := range steps {
 		used.InputTokens += step.InputTokens
@@ -202,7 +202,7 @@ func Used(steps []record.Step) (used lifecycle.Usage) {
 	return used
 }
 
-// Echo is what a run keeps of the request that began it, as the server of its protocol wrote it; empty: nothing.
+// Echo is the part of its first request that a run keeps, as the server of its protocol wrote it; empty: nothing.
 func Echo[T any](in record.Input) (echo T, err error) {
 	if in.Context != nil && len(in.Context.Echo) > 0 {
 		err = json.Unmarshal(in.Context.Echo, &echo)
@@ -210,13 +210,13 @@ func Echo[T any](in record.Input) (echo T, err error) {
 	return echo, err
 }
 
-// Unseen reports whether an error says that there is no such thing for the principal.
+// Unseen reports whether an error means that the principal has no such thing.
 func Unseen(err error) bool {
 	p, ok := problem.As(err)
 	return ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden)
 }
 
-// Named is a problem whose fields have the names that the request has for them.
+// Named returns a problem whose fields have the names of the request's members.
 func Named(err error, name func(field string) string) error {
 	p, ok := problem.As(err)
 	if !ok {
@@ -224,14 +224,14 @@ func Named(err error, name func(field string) string) error {
 	}
 	for i, f := range p.Fields {
 		p.Fields[i].Location = name(f.Location)
-		if text, is := strings.CutPrefix(p.Message, f.Location+": "); is { // the text may have the same word
+		if text, is := strings.CutPrefix(p.Message, f.Location+": "); is { // the text may contain the same name
 			p.Message = p.Fields[i].Location + ": " + text
 		}
 	}
 	return err
 }
 
-// Function is a function of the client. Without parameters it takes none.
+// Function is a function of the client. Without parameters it has none.
 func Function(name, description string, parameters json.RawMessage) record.Function {
 	if IsNull(parameters) {
 		parameters = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -239,7 +239,7 @@ func Function(name, description string, parameters json.RawMessage) record.Funct
 	return record.Function{Name: name, Description: description, Parameters: parameters}
 }
 
-// Arguments are those of a call in a conversation that the client brings. The error is a problem of kind Invalid.
+// Arguments are those of a call in a client's conversation. The error is a problem of kind Invalid.
 func Arguments(at, text string) (json.RawMessage, error) {
 	text = cmp.Or(text, "{}")
 	return json.RawMessage(text), problem.InvalidIf(!json.Valid([]byte(text)), at, "must be JSON in a string")

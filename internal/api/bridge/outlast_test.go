@@ -37,7 +37,7 @@ func (a *away) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error
 	return a.Table.Get(ctx, keys...)
 }
 
-// A store that cannot be read for a while ends no wait for a run before its time: the run goes on.
+// A store that cannot be read for a while does not end a wait for a run early: the run goes on.
 func TestAWaitOutlivesAFailureOfTheStore(t *testing.T) {
 	for d, want := range map[time.Duration]string{5 * time.Second: "unavailable", time.Minute: ""} {
 		synctest.Test(t, func(t *testing.T) {

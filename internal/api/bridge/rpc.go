@@ -16,8 +16,8 @@ const (
 	InternalError  = -32603
 )
 
-// RequestID is the id of a JSON-RPC request as it is written; nil where it has none. ok is false for an id that is
-// neither a string nor a number nor null.
+// RequestID is the id of a JSON-RPC request in the form in which it was sent; nil where it has none. The result ok is
+// false for an id that is neither a string nor a number nor null.
 func RequestID(body []byte) (id json.RawMessage, ok bool) {
 	var r struct {
 		ID json.RawMessage `json:"id"`
@@ -51,8 +51,8 @@ func Batch(body []byte) (list []json.RawMessage, ok bool) {
 	return list, ok
 }
 
-// Malformed is the answer to a body of JSON that is not one request of JSON-RPC, or whose parameters have no names; nil
-// for others. The code is that of the answer.
+// Malformed is the answer to a body of JSON that is not one request of JSON-RPC, or whose parameters have no names. It
+// is nil for other bodies. It also returns the code in the answer.
 func Malformed(body []byte) (code int, answer any) {
 	var r struct {
 		ID     json.RawMessage `json:"id"`
@@ -76,8 +76,8 @@ func Malformed(body []byte) (code int, answer any) {
 	return 0, nil
 }
 
-// WithID returns a request with another id where its own is a number, which a reader of integers or floats may change.
-// was is the number as it is written; nil where the request stays as it is.
+// WithID returns a request with another id where its own is a number: a reader of integers or floats may change a
+// number. The result was is the number in the form in which it was sent; nil where the request stays as it is.
 func WithID(body []byte, id string) (changed []byte, was json.RawMessage) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(body, &members) != nil {

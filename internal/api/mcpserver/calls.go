@@ -15,7 +15,7 @@ const sessionHeader = "Mcp-Session-Id"
 
 const callTool = "tools/call"
 
-// message is what is read of a request before the library reads it.
+// message has the members of a request that are read before the library reads it.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -38,7 +38,7 @@ func read(body []byte) (m message) {
 // callKey names a call in progress as its client does.
 type callKey struct{ organization, key, session, id string }
 
-// giveUp ends the wait of a call of this process that its client does not want any more.
+// giveUp ends the wait of a call of this process that its client has cancelled.
 func (s *Server) giveUp(key callKey) {
 	if end, is := s.open.Load(key); is {
 		(*end.(*context.CancelFunc))()

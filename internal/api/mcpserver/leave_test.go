@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// leave calls a tool, as a client of a version that goes away after a second.
+// leave calls a tool, as a client of a version that leaves after 1 s.
 func (s *stage) leave(version, name string, arguments object, told bool, left bool) {
 	s.t.Helper()
 	meta := object{}
@@ -53,7 +53,7 @@ func (s *stage) leave(version, name string, arguments object, told bool, left bo
 	assert.False(s.t, s.Open(), "a call that has ended cannot be given up")
 }
 
-// Clients of earlier versions have a tool for it. That a run has ended is what was asked for.
+// Clients of earlier versions have a tool for it. A cancelled run is a success of that tool.
 func TestARunIsCancelledByItsTool(t *testing.T) {
 	s := newStage(t)
 	run := s.begin()
@@ -72,7 +72,7 @@ func TestARunIsCancelledByItsTool(t *testing.T) {
 	assert.True(t, s.call("cancel_run", of("000000000000000000000000")).IsError)
 }
 
-// Whoever began the run waits for it still: the message only answered its question.
+// The client that began the run still waits for it: the message only answered its question.
 func TestWhoLeavesAnAnswerHasNotCancelledItsRun(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -87,8 +87,8 @@ func TestWhoLeavesAnAnswerHasNotCancelledItsRun(t *testing.T) {
 	}
 }
 
-// "The server MUST treat a client disconnect as cancellation of that request", since 2026-07-28; neither a stop of the
-// server cancels, nor one who only asked for the run.
+// "The server MUST treat a client disconnect as cancellation of that request", since 2026-07-28. A stop of the server
+// does not cancel, and neither does a client that leaves a call of get_run.
 func TestWhoLeavesACallHasCancelledIt(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		for _, c := range []struct {
@@ -104,7 +104,7 @@ func TestWhoLeavesACallHasCancelledIt(t *testing.T) {
 				s := newStage(t)
 				s.Window = time.Minute
 				s.leave(c.version, "Demo", object{"message": "x"}, told, c.left)
-				time.Sleep(2 * time.Minute) // whatever goes on ends
+				time.Sleep(2 * time.Minute) // everything that goes on ends
 				runs, err := s.Store.RunsOfOrganization(t.Context(), s.p.Scope(), "", 2)
 				require.NoError(t, err)
 				require.Len(t, runs.Rows, 1)

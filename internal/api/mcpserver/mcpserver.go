@@ -1,9 +1,9 @@
-// Package mcpserver serves clients that speak the Model Context Protocol: each agent of an organization is a tool,
-// and calling it sends a message to the agent, which starts a run like any other.
+// Package mcpserver serves clients that speak the Model Context Protocol. Each agent of an organization is a tool. A
+// call of the tool sends a message to the agent, which starts a run like any other.
 //
-// A call waits for the run as long as POST /chat would. For a run that continues or waits for a human, the result
-// has its id, and the tool get_run waits again; cancel_run cancels it. A call that brings a progress token is told what
-// happens meanwhile, and waits for as long as its stream may last. No state is kept between requests.
+// A call waits for the run as long as POST /chat would. For a run that continues or waits for a human, the result has
+// its id, and the tool get_run waits again; cancel_run cancels it. A call with a progress token receives the run's
+// events meanwhile, and waits for as long as its stream may last. No state is kept between requests.
 //
 // The package must not know how runs are executed. It imports intake, files, stream, view, record, catalog, citation,
 // tenant, lifecycle, problem, host, bridge and the protocol's library.
@@ -43,19 +43,19 @@ import (
 type Server struct {
 	bridge.Bridge
 
-	open sync.Map // by callKey: what ends a call in progress, as *context.CancelFunc
+	open sync.Map // by callKey: the function that ends a call in progress, as *context.CancelFunc
 }
 
 // maxAgents is how many agents are offered as tools.
 const maxAgents = 100
 
-// For makes what makes the handler of a principal's request with a body, and reports whether that answers with a
-// stream. left reports whether its client has gone. The error is that of the store.
+// For returns a function that makes the handler of a principal's request with a body. It also reports whether that
+// handler answers with a stream. left reports whether its client has gone. The error is that of the store.
 //
-// The answer is JSON. To a call that wants progress by a token it is Server-Sent Events: notifications of what happens
-// in the run, also of nothing when nothing happens for idle, then the result. Such a call waits until the run has ended
-// or waits for a human, at most until shortly before the end of streaming; when streaming ends at once, it is answered
-// at once.
+// The answer is JSON. To a call that wants progress by a token it is Server-Sent Events. These are notifications of the
+// run's events, also empty ones after each idle without an event, and then the result. Such a call waits until the run
+// has ended or waits for a human, at most until shortly before the end of streaming. When streaming ends immediately,
+// so does the wait.
 func (s *Server) For(
 	ctx context.Context, p tenant.Principal, header http.Header, body []byte, idle time.Duration, left func() bool,
 ) (handler func(streaming context.Context) http.Handler, streamed bool, err error) {
@@ -82,7 +82,7 @@ func (s *Server) For(
 		if q.told {
 			q.wait = s.telling(streaming, p, token, idle)
 		}
-		offer := q.server() // which the library asks for more than once
+		offer := q.server() // the library requests it more than once
 		library := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return offer },
 			&mcp.StreamableHTTPOptions{
 				Stateless: true, JSONResponse: !q.told, MaxRequestBodyBytes: -1, // bodies are bounded before
@@ -104,21 +104,21 @@ func (s *Server) For(
 	}, q.told, err
 }
 
-// request is what a principal's request is answered with.
+// request answers one request of a principal.
 type request struct {
 	*Server
 
 	who    tenant.Principal
 	agents []catalog.Agent
 	names  []string // of their tools
-	told   bool     // the answer is a stream of what happens
+	told   bool     // the answer is a stream of events
 	wait   waiter
 	left   func() bool     // whether its client has gone
 	wanted context.Context // ends when its client gives the call up
 }
 
-// cancelIfLeft cancels the run that a call has begun when its client has given the call up. A client that leaves a
-// request has done so, too, from one version of the protocol on.
+// cancelIfLeft cancels the run that a call has begun when its client has cancelled the call. From one version of the
+// protocol on, a client that leaves a request has cancelled it, too.
 func (q request) cancelIfLeft(ctx context.Context, r *mcp.CallToolRequest, run string) {
 	leaves := r.Extra != nil && r.Extra.Header.Get("Mcp-Protocol-Version") >= leavingCancels && q.left()
 	if !leaves && q.wanted.Err() == nil {
@@ -131,16 +131,16 @@ func (q request) cancelIfLeft(ctx context.Context, r *mcp.CallToolRequest, run s
 	}
 }
 
-// leavingCancels is the version of the protocol that has "the server MUST treat a client disconnect as cancellation of
-// that request".
+// leavingCancels is the first version of the protocol with "the server MUST treat a client disconnect as cancellation
+// of that request".
 const leavingCancels = "2026-07-28"
 
-// waiter waits for the run of a call, and returns the call's result. The library reads and writes again what a call has
-// as its output, and loses digits by it, so that a result brings its own.
+// waiter waits for the run of a call, and returns the call's result. The library would decode and encode the output of
+// a call again, and lose digits. A result therefore has its own encoding.
 type waiter func(ctx context.Context, r *mcp.CallToolRequest, run string) *mcp.CallToolResult
 
-// guarded converts panics to errors: the library handles requests in goroutines of its own, where a panic would
-// end the process.
+// guarded converts panics to errors. The library handles requests in its own goroutines, where a panic would end the
+// process.
 func (s *Server) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (result mcp.Result, err error) {
 		if died := host.Catch(func() { result, err = next(ctx, method, r) }); died != nil {
@@ -151,8 +151,9 @@ func (s *Server) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// served refuses what is not among the capabilities. The library has answers to more: empty lists of prompts and of
-// resources, and subscriptions to changes, of which nothing would ever be sent, as no state is kept between requests.
+// served refuses methods that are not among the capabilities. The library would answer more of them: empty lists of
+// prompts and of resources, and subscriptions to changes. No change would ever be sent, as no state is kept between
+// requests.
 func served(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		switch method {
@@ -174,7 +175,7 @@ func withoutNulls(next mcp.MethodHandler) mcp.MethodHandler {
 			count := len(arguments)
 			maps.DeleteFunc(arguments, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
 			if len(arguments) < count {
-				c.Params.Arguments, _ = json.Marshal(arguments) // what was read
+				c.Params.Arguments, _ = json.Marshal(arguments) // the arguments that were read
 			}
 		}
 		return next(ctx, method, r)
@@ -211,7 +212,7 @@ type result struct {
 	Error      string              `json:"error,omitempty"`
 }
 
-// schemas are those of what the tools take and give, made once for each type.
+// schemas are the schemas of the tools' inputs and outputs, made once for each type.
 var schemas = mcp.NewSchemaCache()
 
 func (q request) server() *mcp.Server {
@@ -228,14 +229,14 @@ func (q request) server() *mcp.Server {
 			Description: cmp.Or(agent.Spec.Description, "Sends a message to the agent "+agent.Spec.Name+"."),
 			Meta:        mcp.Meta{"agent_id": agent.ID},
 		}, func(ctx context.Context, r *mcp.CallToolRequest, in callInput) (*mcp.CallToolResult, any, error) {
-			posted, err := q.post(context.WithoutCancel(ctx), q.who, intake.Message{ // whose outcome must be known
+			posted, err := q.post(context.WithoutCancel(ctx), q.who, intake.Message{ // the outcome must be known
 				AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID, Watched: q.told,
 			}, in)
 			if err != nil {
 				return q.refused(err), nil, nil
 			}
 			result := q.wait(ctx, r, posted.Run.ID())
-			if posted.Pause == 0 { // else others wait for the run, whose question the message has answered
+			if posted.Pause == 0 { // else others wait for the run: the message only answered its question
 				q.cancelIfLeft(ctx, r, posted.Run.ID())
 			}
 			return result, nil, nil
@@ -257,7 +258,7 @@ func (q request) server() *mcp.Server {
 				return q.refused(err)
 			}
 			result := q.wait(ctx, r, run)
-			result.IsError = result.IsError && result.StructuredContent == nil // it has ended, as was asked for
+			result.IsError = result.IsError && result.StructuredContent == nil // it has ended, as requested
 			return result
 		})
 	return offer
@@ -280,14 +281,14 @@ func (s *Server) post(
 	return s.Post(ctx, p, m, in.FileIDs, brought)
 }
 
-// The tools that are no agents.
+// The tools that are not agents.
 const (
 	getRun    = "get_run"
 	cancelRun = "cancel_run"
 )
 
 // offered are the agents that a principal may use, the oldest ones where there are too many. They are in the order in
-// which they got their names, by which earlier versions named their tools.
+// which they got their names. Earlier versions named their tools in that order.
 func (s *Server) offered(ctx context.Context, p tenant.Principal) ([]catalog.Agent, error) {
 	var agents []catalog.Agent
 	for a, err := range s.Agents(ctx, p) {
@@ -304,9 +305,9 @@ func (s *Server) offered(ctx context.Context, p tenant.Principal) ([]catalog.Age
 	return agents, nil
 }
 
-// refused converts a problem to a tool's failure, also that of arguments: the model at the client reads it, and may
-// call again; errors of the protocol it is not shown. The client finds code and limits in _meta, as bodies of errors
-// have them. The text of any other error is for the log.
+// refused converts a problem to a tool's failure, also that of arguments. The model at the client reads a failure, and
+// may call again; it does not see errors of the protocol. The client finds code and limits in _meta, as bodies of
+// errors have them. The text of any other error is for the log.
 func (s *Server) refused(err error) *mcp.CallToolResult {
 	text, meta := "the service could not do this right now", mcp.Meta(nil)
 	if p, ok := problem.As(err); ok {
@@ -316,16 +317,16 @@ func (s *Server) refused(err error) *mcp.CallToolResult {
 			why["retry_after"] = math.Ceil(p.RetryAfter.Seconds())
 		}
 		text, meta = p.Message, mcp.Meta{"error": why}
-	} else if !errors.Is(err, context.Canceled) { // by its client, who has gone
+	} else if !errors.Is(err, context.Canceled) { // by its client, which has gone
 		s.Log.Error("a call through MCP could not be carried out", "error", err)
 	}
 	return &mcp.CallToolResult{Meta: meta, IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
 // Fault is the answer, with its status, to a request that the library has refused with this text and a status alone. A
-// call of a method that is not served is answered as any call is: the official clients take another status for a broken
-// connection. A notification of no meaning here is taken and has no answer, which is nil. The status is 0 where the
-// fault is none of JSON-RPC, but of HTTP.
+// call of a method that is not served is answered like any call: the official clients take another status for a broken
+// connection. An unknown notification is accepted and has no answer, which is nil. The status is 0 where the fault
+// belongs to HTTP, and not to JSON-RPC.
 func (s *Server) Fault(body []byte, text string) (status int, answer any) {
 	unknown := strings.HasPrefix(text, "JSON RPC not handled")
 	id, _ := bridge.RequestID(body)
@@ -347,8 +348,8 @@ func (s *Server) Fault(body []byte, text string) (status int, answer any) {
 	return 0, nil
 }
 
-// howDecided says how the pause of a run ends: a question by what the user says, anything else by a human elsewhere.
-// The model at the client decides nothing.
+// howDecided describes how the pause of a run ends: a question by the user's next message, anything else by a human
+// elsewhere. The model at the client decides nothing.
 func howDecided(r record.Run) string {
 	if r.Answerable() {
 		return " It is answered by another message with this chat_id; then get_run tells what came of it."
@@ -413,7 +414,7 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, windo
 	}
 }
 
-// links are files as what clients can ask for with their key.
+// links are files as addresses that clients can read with their key.
 func (s *Server) links(list []record.FileRef) (links []mcp.Content) {
 	for _, f := range list {
 		links = append(links, &mcp.ResourceLink{

@@ -64,7 +64,7 @@ func newServer(
 	}}, tenants, p, log
 }
 
-// ask sends a body, as a client of the given protocol version where there is one.
+// ask sends a body, as a client of the given protocol version if there is one.
 func ask(server *mcpserver.Server, p tenant.Principal, body, version string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
@@ -93,7 +93,7 @@ func serve(server *mcpserver.Server, p tenant.Principal, r *http.Request) *httpt
 const getRun = `{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
 	`"params":{"name":"get_run","arguments":{"run_id":"000000000000000000000000"}}}`
 
-// The library calls tools in goroutines of its own, where an unrecovered panic would end the process.
+// The library calls tools in its own goroutines, where an unrecovered panic would end the process.
 func TestAPanicInAToolIsAFailedCall(t *testing.T) {
 	server, _, p, log := newServer(t)
 	w := ask(server, p, getRun, "")
@@ -102,8 +102,8 @@ func TestAPanicInAToolIsAFailedCall(t *testing.T) {
 	assert.Contains(t, log.String(), "mcpserver.go")
 }
 
-// No state is kept between requests, so nothing is ever sent to a subscriber: a subscription would hold a
-// connection for nothing, even after its key has expired.
+// Subscriptions are refused. No state is kept between requests, so a subscriber would never receive anything. It would
+// hold a connection for nothing, even after its key has expired.
 func TestSubscriptionsAreRefused(t *testing.T) {
 	server, _, p, _ := newServer(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -120,7 +120,7 @@ func TestSubscriptionsAreRefused(t *testing.T) {
 	assert.NoError(t, ctx.Err(), "it is answered at once")
 }
 
-// lists are the agents that a principal is offered, their ids by the names of their tools.
+// lists are the agents that a principal may use, their ids by the names of their tools.
 func lists(t *testing.T, server *mcpserver.Server, p tenant.Principal) map[string]string {
 	var list struct {
 		Result struct {
@@ -143,7 +143,7 @@ func lists(t *testing.T, server *mcpserver.Server, p tenant.Principal) map[strin
 	return agents
 }
 
-// A tool name stays with the agent that had it first, also when that agent is renamed or deleted: a client that knows
+// A tool name stays with the agent that had it first, also when that agent is renamed or deleted. A client that knows
 // the name reaches this agent or none.
 func TestAToolNameNeverPassesToAnotherAgent(t *testing.T) {
 	for text, tool := range map[string]string{"客服": "tool", "a b": "a_b", "Plain": "Plain"} {
@@ -221,7 +221,7 @@ func TestAToolNameIsThatOfItsAgentAlone(t *testing.T) {
 
 func short(agent string) string { return agent[len(agent)-8:] }
 
-// world is a server with an admin, a member, and a group of nobody.
+// world is a server with an admin, a member, and a group without members.
 type world struct {
 	server      *mcpserver.Server
 	tenants     *tenant.Tenants
@@ -266,5 +266,5 @@ func (w world) draft(t *testing.T, agent, name string) {
 	require.NoError(t, err)
 }
 
-// gone says whether the client of a request has left.
+// gone reports whether the client of a request has left.
 func gone(r *http.Request) func() bool { return func() bool { return r.Context().Err() != nil } }

@@ -15,16 +15,16 @@ import (
 	"agentplatform/internal/run/stream"
 )
 
-// lastWords is how long before the end of its stream a call is answered with where its run stands.
+// lastWords is how long before the end of its stream a call is answered with the present state of its run.
 const lastWords = 5 * time.Second
 
-// light is how large a call may be that is told how it goes on, in bytes: it is kept until its stream ends. A larger
-// one is answered as if it had not asked.
+// light is the size, in bytes, up to which a call receives progress: the call is kept until its stream ends. A larger
+// call is answered as one without a progress token.
 const light = 64 << 10
 
-// token returns the progress token of a call that is answered with a stream, as it is written; nil for other requests,
-// for a client that takes no stream, and for one whose version is refused: that has a status, which a stream
-// that has begun has no more. What else is wrong with it the handler says.
+// token returns the progress token of a call that is answered with a stream, in its JSON form. It is nil for other
+// requests, and for a client that accepts no stream. It is also nil for a version that is refused: that refusal has a
+// status of its own, and a stream that has begun can no longer send one. The handler reports other faults.
 func (m message) token(header http.Header, size int) json.RawMessage {
 	version, token := header.Get("Mcp-Protocol-Version"), m.Params.Meta.Token
 	if size > light || m.Method != callTool || string(token) == "null" || !accepts(header, asEvents) ||
@@ -71,8 +71,8 @@ func (s *Server) telling(
 	}
 }
 
-// tell notifies the client of a call of what happens in its run, until it has ended or waits for a human. A
-// notification has the event as GET /runs/{run_id}/stream has it, and what is new in words.
+// tell notifies the client of a call of the events of its run, until the run has ended or waits for a human. A
+// notification has the event in the form of GET /runs/{run_id}/stream, and the new part in words.
 func (s *Server) tell(
 	ctx context.Context, p tenant.Principal, client *mcp.ServerSession, token json.RawMessage, run string,
 	idle time.Duration,
@@ -92,7 +92,7 @@ func (s *Server) tell(
 	}
 	return s.Hub.Follow(ctx, s.Store, p.Scope(), run, idle, func(e stream.Event) error {
 		if !right.Lasts(ctx) {
-			return stream.ErrStop // the answer says it
+			return stream.ErrStop // the answer has the error
 		}
 		switch e.Event {
 		case stream.Heartbeat:

@@ -66,7 +66,7 @@ func waiting(t *testing.T) (*mcpserver.Server, tenant.Principal) {
 	return server, p
 }
 
-// listen calls an agent, and returns what is told; hear is called with each message.
+// listen calls an agent, and returns the messages; hear is called with each of them.
 func listen(ctx context.Context, server *mcpserver.Server, p tenant.Principal, hear func() error) []string {
 	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":9007199254740993},
 		"name":"Demo","arguments":{"message":"hello"}}}`
@@ -95,7 +95,7 @@ func (h *hearing) Write(p []byte) (int, error) {
 	return h.ResponseRecorder.Write(p)
 }
 
-// A stream that is about to end says where the run stands. While nothing happens, that is told, too.
+// A stream that is about to end sends the run's present state. While nothing happens, empty notifications are sent.
 func TestACallIsAnsweredBeforeItsStreamEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, p := waiting(t)
@@ -114,7 +114,7 @@ func TestACallIsAnsweredBeforeItsStreamEnds(t *testing.T) {
 	})
 }
 
-// The library lets a call go on whose stream ends; it is answered with the run, which goes on.
+// The library lets a call go on after its stream has ended; the answer has the run, which goes on.
 func TestACallEndsWithItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which demands that no goroutine remains
 		server, p := waiting(t)
@@ -135,7 +135,7 @@ func TestACallEndsWithItsStream(t *testing.T) {
 // Files are counted before any of them is stored.
 func TestTooManyFilesAreRefusedUnread(t *testing.T) {
 	server, p := waiting(t)
-	server.Files = nil // nothing is asked of it
+	server.Files = nil // no file is read
 	files := strings.Repeat(`{"name":"a","data":"YQ=="},`, 11)
 	w := ask(server, p, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Demo","arguments":{
 		"message":"x","files":[`+files[:len(files)-1]+`]}}}`, "")

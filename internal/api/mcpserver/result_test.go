@@ -22,7 +22,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// stage is a server whose runs the test works off.
+// stage is a server. The test executes its runs.
 type stage struct {
 	*mcpserver.Server
 
@@ -90,7 +90,7 @@ func (s *stage) ask(run string, kinds ...lifecycle.InterruptKind) {
 	s.transition(run, transition.Change{Event: e, Interrupts: list})
 }
 
-// said is what a call says.
+// said is the result of a call.
 type said struct {
 	IsError    bool              `json:"isError"`
 	Content    []json.RawMessage `json:"content"`
@@ -147,7 +147,7 @@ func TestAPauseSaysWhoEndsIt(t *testing.T) {
 	}
 }
 
-// An answer is passed on as it is: with its files, and each digit of its numbers.
+// An answer is passed on unchanged: with its files, and each digit of its numbers.
 func TestAResultHasItsFilesAndAllDigits(t *testing.T) {
 	s := newStage(t)
 	s.URL = "https://api.example.com/api/v1"
@@ -169,7 +169,7 @@ func TestAResultHasItsFilesAndAllDigits(t *testing.T) {
 	assert.Len(t, a.Content, 1)
 }
 
-// What is given fits the schema that says so.
+// Results fit their published schema.
 func TestTheSchemaOfResultsIsTheirs(t *testing.T) {
 	s := newStage(t)
 	var said struct {
@@ -211,7 +211,7 @@ func TestTheSchemaOfResultsIsTheirs(t *testing.T) {
 	}
 }
 
-// The text of an error that is no problem is for the log.
+// The text of an error that is not a problem is for the log.
 func TestWhatCannotBeToldIsLogged(t *testing.T) {
 	s := newStage(t)
 	var log bytes.Buffer
@@ -237,7 +237,7 @@ func TestALimitIsNamedInTheResult(t *testing.T) {
 	assert.Empty(t, a.Structured)
 }
 
-// A model reads the result of its call, and can do it again; an error of the protocol it is not shown.
+// A model reads the result of its call, and can repeat the call. It does not see an error of the protocol.
 func TestArgumentsThatAreRefusedAreAResult(t *testing.T) {
 	s := newStage(t)
 	for _, arguments := range []object{

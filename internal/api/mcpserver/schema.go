@@ -21,14 +21,14 @@ var gives = sync.OnceValue(func() *jsonschema.Schema {
 	return schema
 })
 
-// legibly is [gives] as all clients read it. The library writes a schema that takes anything as true, which is JSON
-// Schema, but the official client for TypeScript of versions 1.25 to 1.32 then refuses the list of tools.
+// legibly is [gives] in a form that all clients read. The library writes a schema that takes anything as true. That is
+// valid JSON Schema, but the official client for TypeScript of versions 1.25 to 1.32 then refuses the list of tools.
 var legibly = sync.OnceValue(func() json.RawMessage {
 	raw, err := json.Marshal(gives())
 	if err != nil {
 		panic(err) // as above
 	}
-	return bytes.ReplaceAll(raw, []byte(":true"), []byte(":{}")) // nothing else in it is true
+	return bytes.ReplaceAll(raw, []byte(":true"), []byte(":{}")) // it has no other true
 })
 
 // legible puts [legibly] into a list of tools, each of which gives a result.

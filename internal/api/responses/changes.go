@@ -14,14 +14,14 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// given is what a client has given a run: its context, its echo, and metadata.
+// given has the data that a client has given a run: its context, its echo, and metadata.
 type given struct {
 	context  record.Context
 	echo     echo
 	metadata map[string]string
 }
 
-// until is what a run was given when a part of it began, as [record.Given] has it.
+// until is the data that a run had been given when a part of it began, as in [record.Given].
 func until(in record.Input, pauses []record.Pause, part int) (g given, err error) {
 	g.metadata = in.Metadata
 	later := func(p record.Pause) bool { return p.Number > part }
@@ -33,9 +33,9 @@ func until(in record.Input, pauses []record.Pause, part int) (g given, err error
 	return g, err
 }
 
-// changed is what a run goes on with when the request answers its pause: what the request brings, and else what the run
-// had. It is nil where that is the same as JSON: clients send their tools and instructions each time, and write one
-// schema with other white space. A client with several agents sends those of the next one.
+// changed is the context with which a run goes on when the request answers its pause: the members of the request, and
+// else those of the run. It is nil where that is the same as JSON: clients send their tools and instructions each time,
+// and write one schema with other white space. A client with several agents sends the tools of the next one.
 func (c *creation) changed(ctx context.Context, r record.Run) (*record.Context, error) {
 	had, err := c.given(ctx, r)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *creation) changed(ctx context.Context, r record.Run) (*record.Context, 
 	return c.over(had)
 }
 
-// over is changed, for what the run had. A member that the request has counts, also with a default or an empty list.
+// over is changed, for the data that the run had. A member of the request counts, also with a default or an empty list.
 func (c *creation) over(had given) (*record.Context, error) {
 	now, shown, new := had.context, had.echo, *c.brought
 	now.Before = nil
@@ -82,8 +82,8 @@ func (c *creation) over(had given) (*record.Context, error) {
 	return &now, nil
 }
 
-// given is what a run was given for its present part. It returns a problem of kind Invalid where the request is for
-// another agent, or has what no run can change.
+// given is the data that a run was given for its present part. It returns a problem of kind Invalid where the request
+// is for another agent, or has a member that no run can change.
 func (c *creation) given(ctx context.Context, r record.Run) (had given, err error) {
 	if r.Agent != c.agent {
 		return had, problem.InvalidField("body.model", "the response that waits is of the agent %s", r.Agent)
@@ -114,8 +114,8 @@ func otherThan(member string) error {
 		"must be left out, or be that of the response that waits: its run goes on as it began")
 }
 
-// unchanged returns nil when the request brings for the run what it has, or nothing: a message that answers a question
-// changes nothing.
+// unchanged returns nil when the request has the run's own data, or none: a message that answers a question changes
+// nothing.
 func (c *creation) unchanged(ctx context.Context, r record.Run) error {
 	had, err := c.given(ctx, r)
 	if err != nil {

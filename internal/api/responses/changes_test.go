@@ -29,7 +29,7 @@ func creationOf(t *testing.T, body string) *creation {
 	return c
 }
 
-// hadOf is what a run has that a request began, as it was stored.
+// hadOf is the stored data of a run that a request began.
 func hadOf(t *testing.T, body string) given {
 	t.Helper()
 	raw, err := json.Marshal(creationOf(t, body).brought)

@@ -7,7 +7,7 @@ import (
 	"agentplatform/internal/platform/host"
 )
 
-// Ids name what they are of, so that nothing is stored for them:
+// An id names its object, so nothing is stored for it:
 //
 //	resp_RUN, resp_RUN_2        a run until its first pause, and after its second
 //	msg_RUN, msg_RUN_2          the message of that response
@@ -49,7 +49,7 @@ func parseRef(id string) (r ref, ok bool) {
 
 func nameOf(prefix, run, interrupt string) string { return prefix + run + "_" + interrupt }
 
-// parseName reads what nameOf has made; of other ids it returns nothing.
+// parseName reads a name that nameOf has made; ok is false for other ids.
 func parseName(prefix, id string) (run, interrupt string, ok bool) {
 	rest, ok := strings.CutPrefix(id, prefix)
 	run, interrupt, _ = strings.Cut(rest, "_")

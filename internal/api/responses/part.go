@@ -22,13 +22,13 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// whole is a run as it was read: all of its responses.
+// whole is a run in the form in which it was read: all of its responses.
 type whole struct {
 	of     record.Run
 	input  record.Input
 	pauses []record.Pause
 	steps  []record.Step
-	result *view.Result // as the reader may see it; nil: none
+	result *view.Result // the part that the reader may see; nil: none
 	warmth float64      // the temperature of the agent
 }
 
@@ -41,7 +41,7 @@ type part struct {
 	before *record.Pause // the pause before it; nil: the run begins with it
 	asked  *record.Pause // the pause that ends it; nil: none does
 	first  []record.Step // before it
-	text   string        // what the run writes in this part
+	text   string        // the text of the run in this part
 	usage  lifecycle.Usage
 	last   bool // it ends with the run
 }
@@ -129,7 +129,7 @@ func (s *Server) temperature(ctx context.Context, w *whole) (float64, error) {
 	return *a.Spec.Model.Temperature, nil
 }
 
-// status is the status of a part, as the protocol has it. One that a pause has ended stays completed, whatever becomes
+// status is the status of a part, as the protocol has it. A part that a pause has ended stays completed, after any end
 // of the run.
 func (p *part) status() string {
 	switch {
@@ -153,10 +153,10 @@ const (
 	completed   = "completed"
 	cancelled   = "cancelled"
 	inProgress  = "in_progress"
-	serverError = "server_error" // the code of the protocol for what is not the client's fault
+	serverError = "server_error" // the protocol's code for a fault that is not the client's
 )
 
-// answer is the text of a part: what was said, or the value of a structured answer that had to be repaired.
+// answer is the text of a part: the text of the model, or the value of a structured answer that had to be repaired.
 func (p *part) answer() string {
 	if p.last && p.result != nil && len(p.result.Output) > 0 && string(p.result.Output) != "null" &&
 		!json.Valid([]byte(strings.TrimSpace(p.text))) {
@@ -201,7 +201,7 @@ func (s *Server) response(p *part) Response {
 	return r
 }
 
-// addContext adds what the client has given the run for this part.
+// addContext adds the data that the client has given the run for this part.
 func (p *part) addContext(r *Response) {
 	c := p.context
 	r.MaxOutputTokens = c.MaxTokens
@@ -243,7 +243,7 @@ func optional(text string) *string {
 	return &text
 }
 
-// items are the output of a part: its message, then what the client is asked for.
+// items are the output of a part: its message, then the items that the client must answer.
 func (s *Server) items(p *part) []ResponseItem {
 	list := []ResponseItem{}
 	if text := p.answer(); text != "" {
@@ -262,8 +262,8 @@ func (p *part) itemStatus() string {
 	return "incomplete"
 }
 
-// requests are what the pause that ends a part asks of the client. One question is a message, which the user's next one
-// answers; several, and those beside other calls, are calls of ask_user.
+// requests are the items that the pause at the end of a part needs from the client. One question is a message, which
+// the user's next message answers. Several questions, and questions with other calls, are calls of ask_user.
 func (p *part) requests() (list []ResponseItem) {
 	if p.asked == nil {
 		return nil
@@ -364,7 +364,7 @@ func (p *part) inputs() []ResponseItem {
 	return list
 }
 
-// saidBy is what a user has said, with files.
+// saidBy is the message of a user, with its files.
 func saidBy(text string, files []record.FileRef) (content []ResponseContent) {
 	if text != "" {
 		content = append(content, inputText(text))

@@ -53,13 +53,13 @@ type streamOptions struct {
 	IncludeObfuscation bool `json:"include_obfuscation"`
 }
 
-// reasoning is what a client wants of the model's reasoning.
+// reasoning has the client's settings of the model's reasoning.
 type reasoning struct {
 	Effort  *string `json:"effort"`
 	Summary *string `json:"summary"`
 }
 
-// ToolParam is a tool that a client brings.
+// ToolParam is a tool of the client.
 type ToolParam struct {
 	Type        string          `json:"type" enum:"function"`
 	Name        string          `json:"name"`
@@ -68,13 +68,13 @@ type ToolParam struct {
 	Strict      *bool           `json:"strict,omitempty" nullable:"true"`
 }
 
-// TextParam says how the answer is to be formed.
+// TextParam is the form of the answer.
 type TextParam struct {
 	Format    *TextFormat `json:"format,omitempty"`
 	Verbosity string      `json:"verbosity,omitempty" nullable:"true" enum:"medium"`
 }
 
-// echo is what a response says of its request.
+// echo is the part of a response that repeats its request.
 type echo struct {
 	Model            string      `json:"model,omitempty"`
 	Previous         string      `json:"previous,omitempty"`
@@ -96,7 +96,7 @@ type system struct {
 // between stands between instructions and messages that are joined to them.
 const between = "\n\n"
 
-// instructions parts those of a run into the request's own and the messages that were joined to them.
+// instructions parts a run's instructions into the request's own and the messages that were joined to them.
 func (e echo) instructions(joined string) (own string, messages []spoken) {
 	for _, s := range slices.Backward(e.System) {
 		at := max(len(joined)-s.Bytes, 0)
@@ -107,14 +107,14 @@ func (e echo) instructions(joined string) (own string, messages []spoken) {
 	return joined, messages
 }
 
-// Bounds of a request; those of what is said are intake's.
+// Bounds of a request; those of texts are intake's.
 const (
 	maxItems      = intake.MaxBefore
 	maxReferences = 50 // items of a request that are only named
 	maxIdentifier = 64 // characters
 )
 
-// input is what the items of a request say, in their order.
+// input is the content of the request's items, in their order.
 type input struct {
 	system  []spoken      // system and developer messages
 	before  []record.Said // the conversation before the message
@@ -124,16 +124,16 @@ type input struct {
 	outputs []output
 
 	earlier struct{ files, fileIDs int } // how many of them came with messages before the last ones
-	spoken  int                          // how many outputs somebody has spoken behind
-	heard   int                          // how many of them the model has spoken behind
-	passed  []output                     // outputs that only the user has spoken behind
+	spoken  int                          // how many outputs have a message after them
+	heard   int                          // outputs with a message of the model after them
+	passed  []output                     // outputs with only messages of the user after them
 	last    string                       // field of the last message of the user
 	asked   []string                     // ids of the approval requests that it has
 }
 
 type spoken struct{ role, text string }
 
-// output is what a client says to a call or to a request of ours: the output of a function, or a decision.
+// output is a client's reply to a call or to a request of ours: the output of a function, or a decision.
 type output struct {
 	at             string // its field
 	run, interrupt string // empty: the call is not one of ours
@@ -141,7 +141,7 @@ type output struct {
 	text           string
 	files          []files.Inline
 	fileIDs        []string
-	alone          bool // what it answers is not in the request
+	alone          bool // the call that it answers is not in the request
 }
 
 // noText returns the text for the model of an output without text.
@@ -157,16 +157,16 @@ const roleTool = string(record.RoleTool)
 // lookup finds an item of an earlier response that a request only names.
 type lookup func(id string) (ResponseItem, error)
 
-// logprobs is what clients may ask to be included, and nobody keeps.
+// logprobs is a value that clients may ask to include, and that is not stored.
 const logprobs = "message.output_text.logprobs"
 
-// Wishes without effect: a response shows what it got.
+// Wishes without effect: a response has the values that took effect.
 var (
 	summaries = []string{"auto", "concise", "detailed"}
 	tiers     = []string{"auto", "default", "flex", "scale", "priority"}
 )
 
-// check refuses what a request asks for and an agent cannot do. Members that ask for what happens anyway are accepted.
+// check refuses members that an agent cannot fulfil. Members that ask for the usual behaviour are accepted.
 func (r *CreateResponse) check() error {
 	_, _, badChoice := choice(r.ToolChoice)
 	unstored := other(r.Store, true)
@@ -207,18 +207,18 @@ func (r *CreateResponse) check() error {
 	)
 }
 
-// digest is that of what the request asks for, however it is to be answered.
+// digest is the digest of the request. It does not depend on how the request is to be answered.
 func (r CreateResponse) digest() string {
 	r.Stream, r.StreamOptions, r.Background = false, nil, false
 	return intake.Digest(r)
 }
 
-// refuse is the refusal of a member that asks for what an agent cannot do; nil: it does not.
+// refuse is the refusal of a member that an agent cannot fulfil; nil if wrong is false.
 func refuse(wrong bool, member, text string) error {
 	return problem.InvalidIf(wrong, "body."+member, "%s", text)
 }
 
-// other reports whether a member is there with another value than the only one that it may have.
+// other reports whether a member is there with a value other than the only possible one.
 func other[T comparable](member *T, only T) bool { return member != nil && *member != only }
 
 // chatID is the chat that the member conversation names; empty: none.
@@ -242,7 +242,7 @@ func (r *CreateResponse) chatID() (string, error) {
 	return id, nil
 }
 
-// context is what a request brings beside the message, and what a response says of it.
+// context returns the members of a request apart from the message, and the part of a response that repeats the request.
 func (r *CreateResponse) context(in input) (*record.Context, echo, error) {
 	c := &record.Context{
 		Before: in.before, Temperature: r.Temperature, MaxTokens: r.MaxOutputTokens,
@@ -285,8 +285,8 @@ func (r *CreateResponse) context(in input) (*record.Context, echo, error) {
 	return c, told, err
 }
 
-// format is the form of the answer that a request asks for, nil for none, and its schema. It has the members that mean
-// something to its type, and a response shows it as it is.
+// format is the form of the answer that a request wants, nil for none, and its schema. It has only the members that
+// belong to its type, and a response has it unchanged.
 func (r *CreateResponse) format() (*TextFormat, json.RawMessage, error) {
 	const field = "body.text.format"
 	if r.Text == nil || r.Text.Format == nil {
@@ -308,7 +308,7 @@ func (r *CreateResponse) format() (*TextFormat, json.RawMessage, error) {
 	}
 }
 
-// fields are our names of what a request brings, and the request's.
+// fields are our names of the request's members, and the request's names.
 var fields = strings.NewReplacer("context.functions", "body.tools", "context.before", "body.input",
 	"context.output_schema", "body.text.format.schema", "context.instructions", "body.instructions",
 	"context.temperature", "body.temperature", "context.top_p", "body.top_p", "context.effort",
@@ -327,7 +327,7 @@ func field(ours string) string {
 	}
 }
 
-// ResponseItemParam is an item of a request. Which members it has depends on its type; without one it is a message, or,
+// ResponseItemParam is an item of a request. Its type decides which members it has. Without a type it is a message, or,
 // with an id alone, a reference.
 type ResponseItemParam struct {
 	Type      string          `json:"type,omitempty" enum:"message,function_call,function_call_output,mcp_approval_request,mcp_approval_response,reasoning,item_reference" doc:"message where it is left out"`
@@ -398,7 +398,7 @@ func readInput(raw json.RawMessage, find lookup) (in input, err error) {
 	return in, nil
 }
 
-// param is an item of ours as a request brings it.
+// param is an item of ours as an item of a request.
 func (i ResponseItem) param() (p ResponseItemParam, err error) {
 	raw, err := json.Marshal(i)
 	if err == nil {
@@ -460,7 +460,7 @@ func (in *input) takeMessage(at string, item ResponseItemParam) error {
 	return nil
 }
 
-// close ends the user's messages so far: somebody else speaks.
+// close ends the user's messages so far, because another role follows.
 func (in *input) close() {
 	for _, text := range in.text {
 		in.before = append(in.before, record.Said{Role: record.RoleUser, Text: text})
@@ -474,7 +474,7 @@ func (in *input) current() int {
 	return len(in.files) - in.earlier.files + len(in.fileIDs) - in.earlier.fileIDs
 }
 
-// takeContent reads a text, or parts of content. Files are the message's, wherever they stand.
+// takeContent reads a text, or parts of content. Files belong to the message, at any place.
 func (in *input) takeContent(at string, raw json.RawMessage, role string) (string, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -578,8 +578,8 @@ func (in *input) takeCall(at string, item ResponseItemParam) error {
 	return nil
 }
 
-// takeOutput reads the output of a call. One whose call the request has is a part of the conversation; one that may
-// answer a call of ours is noted, too.
+// takeOutput reads the output of a call. If the request has the call, the output is a part of the conversation. An
+// output that may answer a call of ours is noted, too.
 func (in *input) takeOutput(at string, item ResponseItemParam) error {
 	in.close()
 	text, err := in.takeContent(at+".output", item.Output, roleTool)
@@ -605,8 +605,8 @@ func (in *input) takeOutput(at string, item ResponseItemParam) error {
 	return nil
 }
 
-// settle puts aside outputs that are only a part of the conversation, as somebody has spoken behind them, and forgets
-// the files of earlier messages for which there is no room.
+// settle puts aside outputs that are only a part of the conversation, because a message stands after them. It also
+// removes the files of earlier messages for which there is no room.
 func (in *input) settle() {
 	kept := make([]output, 0, len(in.outputs))
 	for i, o := range in.outputs {

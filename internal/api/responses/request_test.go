@@ -17,7 +17,7 @@ func nothingKnown(id string) (ResponseItem, error) {
 	return ResponseItem{}, problem.Missing("item " + id)
 }
 
-// What a client says comes in the order in which it says it: instructions, the conversation before, the message.
+// The items of a client keep their order: instructions, the conversation before, the message.
 func TestInputIsReadInItsOrder(t *testing.T) {
 	in, err := readInput(json.RawMessage(`[
 		{"role":"system","content":"Be brief."},
@@ -47,8 +47,8 @@ func TestInputIsReadInItsOrder(t *testing.T) {
 	assert.Empty(t, in.outputs, "what was answered is the conversation's")
 }
 
-// Outputs that nobody has spoken after may answer a run that waits; those of calls that the request does not have can
-// be for nothing else.
+// Outputs with no message after them may answer a run that waits. Outputs of calls that are not in the request can
+// serve no other purpose.
 func TestOutputsAtTheEndMayAnswer(t *testing.T) {
 	const call = "call_65f0a1b2c3d4e5f601234567_65f0a1b2c3d4e5f601234568"
 	in, err := readInput(json.RawMessage(`[{"type":"function_call","call_id":"`+call+`","name":"f","arguments":"{}"},
@@ -109,7 +109,7 @@ func TestIdsAreReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// Whatever a client sends as input is read or refused by a name within it, and what is read stays within its bounds.
+// Any input of a client is read, or refused with a name within it. Input that is read stays within its bounds.
 func FuzzInput(f *testing.F) {
 	for _, seed := range []string{
 		`"hello"`, `[]`, `[{"role":"user","content":"x"}]`, `[{"type":"item_reference","id":"msg_x"}]`, `[{"id":"x"}]`,
@@ -167,7 +167,7 @@ func TestItemsOfOursAreReadBack(t *testing.T) {
 	}
 }
 
-// What a client that keeps the conversation sends again, with an approval or a file in it, waits for nothing.
+// A conversation that a client keeps and sends again, with an approval or a file in it, waits for nothing.
 func TestAConversationIsNoAnswer(t *testing.T) {
 	const asked = `{"role":"user","content":[{"type":"input_text","text":"look"},
 		{"type":"input_image","image_url":"data:image/png;base64,aGk="}]},`
@@ -263,7 +263,7 @@ func TestWhatNoAgentCanDoIsRefused(t *testing.T) {
 	}
 }
 
-// What was joined to the instructions is parted again, whatever the texts are.
+// Texts that were joined to the instructions are parted again, with any texts.
 func TestInstructionsArePartedAgain(t *testing.T) {
 	for _, own := range []string{"", "own", "own\n\nmore", "own\n\n"} {
 		for _, said := range [][]spoken{

@@ -1,17 +1,18 @@
-// Package responses serves clients that speak Open Responses, as the official SDKs of OpenAI do: a response is a run,
-// a conversation is a chat, the model is an agent.
+// Package responses serves clients that speak Open Responses, as the official SDKs of OpenAI do. A response is a run, a
+// conversation is a chat, the model is an agent.
 //
-// A run that pauses is several responses, one between each two pauses: a pause ends a response as completed, with what
-// the client is asked for (the output of one of its functions, an approval, an answer), and the request that brings it
-// goes on with the run. Ids are made of the run's, so nothing is stored beside it.
+// A run that pauses is several responses, one between each two pauses. A pause ends a response as completed, with the
+// items that the client must answer: the output of one of its functions, an approval, an answer. The request with these
+// answers goes on with the run. Ids are made of the run's, so nothing more is stored.
 //
-// What cannot be mapped is refused by its name (request.go); what is left is in docs/limits.md. The calls of the
-// agent's own tools are no items of the output: GET /runs/{run_id}/steps has them. Reasoning is neither shown nor
-// taken. What a model said before one of its calls failed and was made again stays in a stream's deltas; the done
+// Members that cannot be mapped are refused by their name (request.go); docs/limits.md has the others. The calls of the
+// agent's own tools are not items of the output: GET /runs/{run_id}/steps has them. Reasoning is neither sent nor
+// accepted. When a model call fails and is made again, the text of the failed call stays in a stream's deltas; the done
 // event has the whole text.
 //
-// The package must not know HTTP, nor how runs are executed. It imports intake, stream, files, view, record, catalog,
-// citation, tenant, lifecycle, model (the names of the service's tools), host, bridge, strictjson and problem.
+// The package must not know HTTP, and must not know how runs are executed. It imports intake, stream, files, view,
+// record, catalog, citation, tenant, lifecycle, model (the names of the service's tools), host, bridge, strictjson and
+// problem.
 package responses
 
 import (
@@ -44,10 +45,10 @@ type Server struct {
 type Begun struct {
 	ID       string
 	Replayed bool // an earlier request with the same key had begun it
-	Mismatch bool // that request asked for something else
+	Mismatch bool // that request was a different one
 }
 
-// Create carries out a request with an idempotency key and an id. Errors are problems: of kind Invalid with the field,
+// Create carries out a request with an idempotency key and an id. It returns problems: of kind Invalid with the field,
 // NotFound for the agent, the response before or a file, and those of [intake.Intake.Post] and [intake.Intake.Resume].
 func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateResponse, key, id string) (Begun, error) {
 	if err := s.conversation(ctx, p, &r); err != nil {
@@ -102,7 +103,7 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 	return begun(posted)
 }
 
-// conversation takes a previous_response_id that is the id of a chat for the member conversation: some frameworks send
+// conversation treats a previous_response_id that is the id of a chat as the member conversation. Some frameworks send
 // conversation.id of a response as such, unless it begins with conv_.
 func (s *Server) conversation(ctx context.Context, p tenant.Principal, r *CreateResponse) error {
 	id := r.PreviousResponseID
@@ -111,7 +112,7 @@ func (s *Server) conversation(ctx context.Context, p tenant.Principal, r *Create
 	}
 	_, err := s.Intake.Chat(ctx, p, id)
 	if bridge.Unseen(err) {
-		return nil // nor is it the id of a response
+		return nil // it is not the id of a response, either
 	}
 	if err == nil {
 		r.PreviousResponseID = ""
@@ -120,7 +121,7 @@ func (s *Server) conversation(ctx context.Context, p tenant.Principal, r *Create
 	return err
 }
 
-// begun is the response that a message has begun: the first of a run, or the one behind the pause that it answered. The
+// begun is the response that a message has begun: the first of a run, or the one after the pause that it answered. The
 // error is a problem of kind Conflict for a message of POST /chat with the same key that waits behind a run.
 func begun(posted intake.Posted) (Begun, error) {
 	run := posted.Run.ID()
@@ -149,7 +150,7 @@ type creation struct {
 	key     string
 }
 
-// goOn finds what the request goes on with: the chat, which it notes, or a run that waits, which it resumes. It returns
+// goOn finds the chat or the waiting run with which the request goes on. It notes a chat, and resumes a run. It returns
 // the response that has begun by that; nil: the request is a message.
 func (c *creation) goOn(ctx context.Context) (*ref, error) {
 	const field = "body.previous_response_id"
@@ -196,8 +197,8 @@ func (c *creation) goOn(ctx context.Context) (*ref, error) {
 	return &next, err
 }
 
-// repeats reports whether the request has begun the response next, right behind one of a run: its client has not
-// received the answer, and sends it again. One with a key is found by its key alone.
+// repeats reports whether the request has already begun the response next, directly after one of a run. Then its client
+// has not received the answer, and sends it again. A request with a key is found by its key alone.
 func (c *creation) repeats(ctx context.Context, before record.Run, next ref) (bool, error) {
 	if c.key != "" || len(c.in.files)+len(c.in.fileIDs) > 0 {
 		return false, nil
@@ -226,8 +227,8 @@ func (c *creation) repeats(ctx context.Context, before record.Run, next ref) (bo
 		maps.Equal(in.Metadata, c.request.Metadata) && strictjson.Same(in.Context, c.brought), err
 }
 
-// mayFollow returns nil when a message may follow a run. A run of a client that wants nothing stored has no message
-// after it.
+// mayFollow returns nil when a message may follow a run. If the run's client wants nothing stored, no message follows
+// it.
 func (c *creation) mayFollow(ctx context.Context, r record.Run) error {
 	if !r.Status.Terminal() {
 		return nil
@@ -248,7 +249,7 @@ func missing(field, what string) error {
 	return p
 }
 
-// answerable returns nil for a run that waits for an answer to one question, which the request's message then is.
+// answerable returns nil for a run that waits for an answer to one question. The request's message is then that answer.
 func (c *creation) answerable(r record.Run) error {
 	if r.Answerable() {
 		return nil
@@ -260,8 +261,8 @@ func (c *creation) answerable(r record.Run) error {
 	return problem.InvalidField("body.input", "the response waits for what answers %s", strings.Join(ids, ", "))
 }
 
-// answered resumes the run whose calls the request ends with the outputs of: a client that keeps the conversation
-// itself sends it whole each time, and the run that it has begun is the one that waits.
+// answered resumes the run whose calls the request answers with the outputs at its end. A client that keeps the
+// conversation itself sends it whole each time, and its run is the one that waits.
 func (c *creation) answered(ctx context.Context) (*ref, error) {
 	if len(c.in.outputs) == 0 {
 		return nil, c.passedOver(ctx)
@@ -287,7 +288,8 @@ func (c *creation) answered(ctx context.Context) (*ref, error) {
 	return c.resume(ctx, e, part)
 }
 
-// unanswered is the refusal of what answers nothing; outputs whose calls the request has are its conversation.
+// unanswered is the refusal of outputs that answer nothing. Outputs whose calls are in the request are its
+// conversation.
 func (c *creation) unanswered() error {
 	for _, o := range c.in.outputs {
 		if o.alone || o.approve != nil {
@@ -297,8 +299,8 @@ func (c *creation) unanswered() error {
 	return nil
 }
 
-// passedOver refuses a request that says something behind the answers to what a run of its conversation still waits
-// for, the last that it has asked: a message of its own would leave that run waiting.
+// passedOver refuses a request with a message after its answers, where a run of its conversation still waits for these.
+// Only the last run that has asked counts. A message of its own would leave that run waiting.
 func (c *creation) passedOver(ctx context.Context) error {
 	if len(c.in.passed) == 0 {
 		return nil
@@ -317,13 +319,14 @@ func (c *creation) passedOver(ctx context.Context) error {
 	return err
 }
 
-// tooEarly refuses a message of the user's beside what a run waits for.
+// tooEarly refuses a message of the user that comes while a run waits for answers.
 func (c *creation) tooEarly() error {
 	return problem.InvalidField(cmp.Or(c.in.last, "body.input"),
 		"a message of the user can be sent when what the response waits for has been answered")
 }
 
-// asked finds the part whose pause outputs answer: the last one, or, when the request is sent again, the one before.
+// asked finds the part whose pause the outputs answer. That is the last part, or the one before when the request is
+// sent again.
 func (c *creation) asked(ctx context.Context, r record.Run, outputs []output) (part int, found bool, err error) {
 	if r.Pause == 0 {
 		return 0, false, nil
@@ -337,7 +340,7 @@ func (c *creation) asked(ctx context.Context, r record.Run, outputs []output) (p
 	return 0, false, err
 }
 
-// coversAll reports whether outputs have something for each thing that a pause asks for.
+// coversAll reports whether there is an output for each interrupt of a pause.
 func coversAll(outputs []output, run string, list []record.Interrupt) bool {
 	return !slices.ContainsFunc(list, func(i record.Interrupt) bool {
 		return !slices.ContainsFunc(outputs, func(o output) bool { return o.run == run && o.interrupt == i.ID })
@@ -387,8 +390,8 @@ func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*r
 	return next, err
 }
 
-// mayAnswer returns nil when the request's message may answer the question of a run: it brings nothing that the run,
-// which goes on, would be without.
+// mayAnswer returns nil when the request's message may answer the question of a run. Then the request has nothing that
+// the run, which goes on, would lack.
 func (c *creation) mayAnswer(ctx context.Context, r record.Run) error {
 	if len(c.in.before) > 0 {
 		return problem.InvalidField("body.input",
@@ -397,7 +400,7 @@ func (c *creation) mayAnswer(ctx context.Context, r record.Run) error {
 	return c.unchanged(ctx, r)
 }
 
-// decisions returns a decision for each thing that the run waits for, without files, and the output that it is made of.
+// decisions returns a decision for each interrupt of the run, without files, and the outputs from which it is made.
 func (c *creation) decisions(run string, list []record.Interrupt) (all []record.Decision, of []output, err error) {
 	left := slices.Clone(c.in.outputs)
 	for _, i := range list {
@@ -443,7 +446,7 @@ func askedID(run, interrupt string, kind lifecycle.InterruptKind) string {
 // agent finds the agent that a request names as its model.
 func (s *Server) agent(ctx context.Context, p tenant.Principal, model string) (string, error) {
 	if host.ValidID(model) {
-		return model, nil // intake says whether it is there
+		return model, nil // intake checks that it exists
 	}
 	var found string
 	for a, err := range s.Agents(ctx, p) {
@@ -511,7 +514,7 @@ func (s *Server) Response(ctx context.Context, p tenant.Principal, id string) (R
 	return s.shown(s.find(ctx, p, id))
 }
 
-// shown is the representation of a part that was found.
+// shown is the representation of a part, or the error with which the part was read.
 func (s *Server) shown(one *part, err error) (Response, error) {
 	if err != nil {
 		return Response{}, err
@@ -534,7 +537,7 @@ func (s *Server) find(ctx context.Context, p tenant.Principal, id string) (*part
 	return s.cut(ctx, p, e, r.part)
 }
 
-// cut reads a run for one of its responses.
+// cut returns one of a run's responses.
 func (s *Server) cut(ctx context.Context, p tenant.Principal, e record.RunEntity, n int) (*part, error) {
 	w, err := s.read(ctx, s.Intake.Tenants.Reads(p), e)
 	if err != nil {
@@ -543,8 +546,8 @@ func (s *Server) cut(ctx context.Context, p tenant.Principal, e record.RunEntity
 	return w.cut(n)
 }
 
-// Wait is Response of a new response after its run has ended or paused, or after a while: a longer one if place, which
-// takes a place for it, returns nil. The caller watches the right to the run's agent.
+// Wait is Response of a new response after its run has ended or paused, or after a while. The while is longer if place,
+// which takes a stream slot for it, returns nil. The caller watches the right to the run's agent.
 func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string, place func() error) (Response, error) {
 	r, _ := parseRef(id) // which Create has made
 	enough := func(run record.Run) bool { return run.Status.EndedOrWaiting() || run.Passed() > r.part }
@@ -584,7 +587,7 @@ func (s *Server) Cancel(ctx context.Context, p tenant.Principal, id string) (Res
 	return s.shown(s.cut(ctx, p, e, one.part))
 }
 
-// Delete removes a response with its conversation, and returns the job that does it. Besides those of
+// Delete removes a response with its conversation, and returns the job that does it. Besides the errors of
 // [Server.Response], it returns a problem of kind Conflict when the conversation has other responses.
 func (s *Server) Delete(ctx context.Context, p tenant.Principal, id string) (job string, err error) {
 	one, err := s.find(ctx, p, id)
@@ -602,8 +605,9 @@ func (s *Server) Delete(ctx context.Context, p tenant.Principal, id string) (job
 	return s.Intake.DeleteChat(ctx, p, one.of.Chat)
 }
 
-// Inputs is a page of the items that a response was given: at most limit of them behind the item after, the newest
-// first unless oldest is set. Besides those of [Server.Response], it returns a problem of kind Invalid (query.after).
+// Inputs is a page of the items that a response was given. It has at most limit of them after the item after, the
+// newest first unless oldest is set. Besides the errors of [Server.Response], it returns a problem of kind Invalid
+// (query.after).
 func (s *Server) Inputs(
 	ctx context.Context, p tenant.Principal, id string, after string, limit int, oldest bool,
 ) (ResponseItems, error) {

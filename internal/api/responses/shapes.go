@@ -46,19 +46,19 @@ type ResponseConversation struct {
 	ID string `json:"id" doc:"the chat's id"`
 }
 
-// IncompleteDetails says why a response is incomplete.
+// IncompleteDetails is the reason why a response is incomplete.
 type IncompleteDetails struct {
 	Reason string `json:"reason"`
 }
 
-// ResponseError says why a response failed.
+// ResponseError is the reason why a response failed.
 type ResponseError struct {
 	Type    string `json:"type" enum:"server_error" doc:"for clients that want it: the Vercel AI SDK shows no reason without"`
 	Code    string `json:"code" enum:"server_error"`
 	Message string `json:"message"`
 }
 
-// ResponseUsage is what a response has used, in tokens.
+// ResponseUsage is the usage of a response, in tokens.
 type ResponseUsage struct {
 	InputTokens        int64               `json:"input_tokens"`
 	InputTokensDetails InputTokensDetails  `json:"input_tokens_details"`
@@ -86,7 +86,7 @@ type FunctionTool struct {
 	Strict      *bool           `json:"strict" doc:"arguments are always held to the parameters"`
 }
 
-// TextField says how the answer is formed.
+// TextField is the form of the answer.
 type TextField struct {
 	Format any `json:"format" shape:"PlainFormat|SchemaFormat"`
 }
@@ -105,8 +105,8 @@ type SchemaFormat struct {
 	Strict      bool            `json:"strict" doc:"answers are always held to the schema"`
 }
 
-// TextFormat is the form of the answer that a request asks for: text, json_object, or json_schema with the members
-// behind it.
+// TextFormat is the form of the answer that a request wants: text, json_object, or json_schema with the members after
+// it.
 type TextFormat struct {
 	Type        string          `json:"type" enum:"text,json_object,json_schema"`
 	Name        string          `json:"name,omitempty"`
@@ -204,7 +204,7 @@ func (ResponseEvent) Variants() (by string, variants map[string][]string) {
 	}
 }
 
-// StreamError says why a stream ends short of its response.
+// StreamError is the reason why a stream ends before its response.
 type StreamError struct {
 	Type    string  `json:"type" enum:"server_error"`
 	Code    string  `json:"code" enum:"unavailable"`
@@ -226,7 +226,7 @@ func (f *TextFormat) answer() any {
 	}
 }
 
-// DeletedResponse says that a response is no more.
+// DeletedResponse confirms that a response was deleted.
 type DeletedResponse struct {
 	ID      string `json:"id"`
 	Object  string `json:"object" enum:"response"`

@@ -13,10 +13,10 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Sequence numbers follow from what was said: those of the first four events are 0 to 3, a delta's is 3 and the bytes
-// of the text with it. A citation's is behind them by its place in the text; the events that end the text have numbers
-// behind those of all places, whichever citations there are, as these may change from one read to the next. So a reader
-// that was cut off says the last number that it saw, and gets what is missing, from any process.
+// Sequence numbers follow from the sent events. Those of the first four events are 0 to 3. A delta's number is 3 plus
+// the bytes of the text up to its end. A citation's number follows by its place in the text. The events that end the
+// text have numbers after those of all places: the citations may change from one read to the next. So a reader that was
+// cut off sends the last number that it received, and gets the missing events, from any process.
 const beforeText = 3
 
 // Stream translates the stream of a run into the events of one of its responses.
@@ -26,7 +26,7 @@ type Stream struct {
 	who   tenant.Principal
 	part  *part
 	emit  func(ResponseEvent) error
-	after int64 // number of the last event that the reader has seen; -1: it has seen none
+	after int64 // number of the last event that the reader has seen; -1: none
 	next  int64 // number of the next event, unless it is a delta
 	top   int64 // number of the last event that was sent; -1: there is none
 	have  int   // bytes of the text that have come
@@ -36,7 +36,7 @@ type Stream struct {
 	gone  bool  // the response was deleted
 }
 
-// Open finds a response to be followed behind the event with the number after. Its errors are those of
+// Open finds a response to be followed after the event with the number after. Its errors are those of
 // [Server.Response].
 func (s *Server) Open(ctx context.Context, p tenant.Principal, id string, after int64) (*Stream, error) {
 	one, err := s.find(ctx, p, id)
@@ -50,12 +50,12 @@ func (s *Server) stream(p tenant.Principal, of *part, after int64) *Stream {
 	return &Stream{Server: s, who: p, part: of, after: after, top: -1, sent: int(max(after-beforeText, 0))}
 }
 
-// Whose is the agent of the response's run, and its owner.
+// Whose returns the agent of the response's run, and its owner.
 func (s *Stream) Whose() lifecycle.Whose { return s.part.of.Whose() }
 
-// Follow sends the events of a response to emit that the reader has not seen, and the last one in any case. beat is
-// called after idle without an event. It returns nil after the last event, or the error of the store, of ctx, of emit
-// or of beat.
+// Follow sends the events of a response that the reader has not seen to emit, and the last event in any case. It calls
+// beat after idle without an event. It returns nil after the last event, or the error of the store, of ctx, of emit or
+// of beat.
 func (s *Stream) Follow(
 	ctx context.Context, idle time.Duration, emit func(ResponseEvent) error, beat func() error,
 ) error {
@@ -77,8 +77,8 @@ func (s *Stream) Follow(
 }
 
 // Short is the event of a stream that ends before its response, after Follow has returned or instead of it. The SDKs
-// raise the member error as an error of theirs: a stream that just ended would be taken for a whole one. Its number is
-// that of the event before it, behind which the reader takes the stream up again; 0 where there was none.
+// raise the member error as an error of theirs: they would take a stream that just ended for a whole one. Its number is
+// that of the event before it, after which the reader continues the stream; 0 where there was none.
 func (s *Stream) Short() ResponseEvent {
 	text, last := "the stream ends here, and the response does not: read it, or follow it", max(s.after, s.top)
 	switch {
@@ -157,7 +157,7 @@ func (s *Stream) look(ctx context.Context, over bool) error {
 	return stream.ErrStop
 }
 
-// write takes a piece of the text that follows what has come.
+// write accepts a piece of the text that follows the text so far.
 func (s *Stream) write(piece string) error {
 	from := s.have
 	if s.have += len(piece); s.have <= s.sent {
@@ -178,7 +178,7 @@ func (s *Stream) write(piece string) error {
 	return s.send(delta(s.messageID(), 0, &piece))
 }
 
-// inMessage is an event about the text of a message, which is the output's item with an index.
+// inMessage is an event about the text of a message, which is an item of the output with an index.
 func inMessage(kind, message string, index int) ResponseEvent {
 	return ResponseEvent{Type: kind, ItemID: message, OutputIndex: &index, ContentIndex: new(0)}
 }
@@ -206,7 +206,7 @@ func (s *Stream) opened(m ResponseItem, index int) error {
 	return s.send(ResponseEvent{Type: "response.output_item.added", OutputIndex: &index, Item: &m}, part)
 }
 
-// cited sends the citations of a message, whose text has come with the number at.
+// cited sends the citations of a message. Its text has come with the sequence number at.
 func (s *Stream) cited(m ResponseItem, index int, at int64) error {
 	for n, a := range *(*m.Content)[0].Annotations {
 		s.next = at + 1 + int64(a.StartIndex)
@@ -227,8 +227,8 @@ func (s *Stream) closed(m ResponseItem, index int) error {
 	return s.send(done, part, ResponseEvent{Type: "response.output_item.done", OutputIndex: &index, Item: &m})
 }
 
-// end sends what is missing of a response that has ended. A text that is another than what was sent, as a model call
-// was made again, is whole in the events that end it.
+// end sends the missing part of a response that has ended. A text may differ from the sent text, as a model call was
+// made again. Then it is whole in the events that end it.
 func (s *Stream) end(p *part) error {
 	items := s.items(p)
 	text := p.answer()
@@ -264,7 +264,7 @@ func (s *Stream) end(p *part) error {
 	r := s.response(p)
 	name := "response." + r.Status
 	if r.Status == cancelled {
-		name = "response.incomplete" // the protocol has no event of its own for it
+		name = "response.incomplete" // the protocol has no event for it
 	}
 	s.next = max(s.next, s.after+1) // no reader goes without the last event
 	return s.send(ResponseEvent{Type: name, Response: &r})

@@ -20,7 +20,7 @@ import (
 
 const run = "65f0a1b2c3d4e5f601234567"
 
-// told is a response that has ended, with a text and what its pause asks for.
+// told is a response that has ended, with a text and the requests of its pause.
 func told(text string, asked ...record.Interrupt) *part {
 	p := &part{ref: ref{run: run}, whole: &whole{warmth: 1}, text: text, last: asked == nil}
 	p.of.RunID, p.of.Status = run, lifecycle.Completed
@@ -38,8 +38,8 @@ func asks(id string, kind lifecycle.InterruptKind, tool string) record.Interrupt
 	return i
 }
 
-// heard is what a reader hears of a response who has seen the event with the number after; pieces are how its text
-// comes to the process.
+// heard returns the events of a response that a reader receives after the event with the number after. The text comes
+// to the process in these pieces.
 func heard(t *testing.T, p *part, after int64, pieces ...string) (list []ResponseEvent) {
 	t.Helper()
 	last := after
@@ -68,8 +68,8 @@ func split(text string) (pieces []string) {
 	return pieces[:rand.IntN(len(pieces)+1)] // the rest comes with the end
 }
 
-// However the text was cut into pieces, and whichever event a reader has seen last, the events after it complete what
-// it has: the same text, the same items, one end.
+// The text may be cut into any pieces, and a reader may have seen any event last. The events after it complete the
+// reader's part: the same text, the same items, one end.
 func TestAStreamIsTakenUpBehindAnyEvent(t *testing.T) {
 	for range 300 {
 		text := []string{"", "a", "Grüße, 世界 🌍!", strings.Repeat("so ", 50)}[rand.IntN(4)]
@@ -107,9 +107,9 @@ func TestAStreamIsTakenUpBehindAnyEvent(t *testing.T) {
 	}
 }
 
-// A text that is another at its end, because a model call was made again, it was cut out of a fence, or it was
-// cancelled and never journalled, is whole in the event that ends it. Numbers grow all the same, and whoever was cut
-// off anywhere gets the last event.
+// A text may differ at its end from its deltas. A model call was made again, the text was cut out of a fence, or it was
+// cancelled and never journalled. It is whole in the event that ends it. Numbers grow all the same, and a reader that
+// was cut off anywhere gets the last event.
 func TestAStreamOfAnotherTextEnds(t *testing.T) {
 	stopped := told("")
 	stopped.of.Status = lifecycle.Cancelled
@@ -147,8 +147,8 @@ func TestAStreamOfAnotherTextEnds(t *testing.T) {
 	}
 }
 
-// Every item begins before it ends, and every event is of an item that has begun: what clients that build the output
-// from events rely on.
+// Every item begins before it ends, and every event is of an item that has begun: clients that build the output from
+// events rely on that.
 func TestItemsBeginBeforeTheyEnd(t *testing.T) {
 	p := told(
 		"text",
@@ -184,7 +184,7 @@ func TestItemsBeginBeforeTheyEnd(t *testing.T) {
 	assert.Equal(t, 4, next)
 }
 
-// All that a format has is in the answer, also what the request left out: clients read it as a shape of its own.
+// An answer has all members of its format, also those that the request left out: clients read it as a shape of its own.
 func TestTheFormatOfAnAnswerIsWhole(t *testing.T) {
 	const bare = `{"type":"json_schema","name":"n","schema":{"type":"array"}}`
 	for format, want := range map[string]string{
@@ -204,7 +204,7 @@ func TestTheFormatOfAnAnswerIsWhole(t *testing.T) {
 	}
 }
 
-// Each citation is an event of its own, behind the text and before the events that end it; a reader that was cut off
+// Each citation is an event of its own, after the text and before the events that end it. A reader that was cut off
 // between two of them gets the others.
 func TestCitationsAreEventsBeforeTheTextEnds(t *testing.T) {
 	p := told("One [1], two [2].")
@@ -238,8 +238,8 @@ func TestCitationsAreEventsBeforeTheTextEnds(t *testing.T) {
 	assert.Equal(t, &whole[1], rest[0].Annotation)
 }
 
-// Which citations a reader sees may change from one read to the next. Whoever takes a stream up after that gets what
-// ends it, all of it and nothing twice.
+// A reader's citations may change from one read to the next. A reader that continues a stream after that gets the
+// events that end it, all of them and none twice.
 func TestAStreamWhoseCitationsChangeIsTakenUp(t *testing.T) {
 	p := told("One [2], two [1], three [2].")
 	all := []citation.Citation{
@@ -272,7 +272,7 @@ func TestAStreamWhoseCitationsChangeIsTakenUp(t *testing.T) {
 	}
 }
 
-// The last word of a stream that ends short sends its reader to what there is.
+// The final event of a stream that ends early directs its reader to the response, if there is one.
 func TestAStreamThatEndsShortSaysHowToGoOn(t *testing.T) {
 	const goOn = ", and the response does not: read it, or follow it"
 	for more, s := range map[string]*Stream{
