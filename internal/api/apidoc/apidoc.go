@@ -1,9 +1,9 @@
-// Package apidoc makes the OpenAPI document that clients are generated from, out of the description that the
-// framework's library keeps of the operations.
+// Package apidoc makes the OpenAPI document from which clients are generated. It makes it from the description of the
+// operations that the framework's library keeps.
 //
-// The library's description is also what requests are checked by, so it stays as it is: the document is a copy, and
-// each rule here is one pass over the whole of it. What a rule needs beyond the description it reads from the Go types
-// (members that are always there, the tag shape) or from an operation's metadata. The package must not know any
+// The library also checks requests with its description, so that description does not change. The document is a copy,
+// and each rule here is one pass over the whole copy. Rules read facts that the description does not have from the Go
+// types (members that are always there, the tag shape) or from an operation's metadata. The package must not know any
 // operation; it imports the library alone.
 package apidoc
 
@@ -14,15 +14,15 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Conflicts is the key of an operation's metadata that says whether it may be refused with 409. It may without the key,
-// unless its method is GET.
+// Conflicts is the key of an operation's metadata that reports whether the operation may be refused with 409. Without
+// the key it may, unless its method is GET.
 const Conflicts = "apidoc.conflicts"
 
-// Stores is the key in the metadata of a reading operation that stores something, so it may find a full disk.
+// Stores is the key in the metadata of a reading operation that also stores data, so it may find a full disk.
 const Stores = "apidoc.stores"
 
-// Needs is the key of the names of the members that a body cannot do without, where its type is also that of an edit,
-// which needs none.
+// Needs is the key of the names of the members that a body must have. It is for a body whose type is also the type of
+// an edit: an edit needs no member.
 const Needs = "apidoc.needs"
 
 // Make is the document for a description. The description is not changed.
@@ -56,7 +56,7 @@ type operation struct {
 	method, path string
 }
 
-// open says whether it answers without a key.
+// open reports whether it answers without a key.
 func (o operation) open() bool { return o.Security != nil && len(o.Security) == 0 }
 
 func (d *document) operations() []operation { return operationsOf(d.Paths) }
@@ -105,9 +105,9 @@ func (d *document) needs() {
 	}
 }
 
-// parameters describes what the library has another word for. Where there are two types of bodies it names
-// X-Organization once more, which stands among the ways to be known already: openapi-python-client makes a client for
-// two bodies only where there is an optional parameter.
+// parameters moves descriptions to the member where OpenAPI has them. An operation with two types of bodies gets
+// X-Organization as an optional parameter, although the header is already among the security schemes. The generator
+// openapi-python-client makes a client for two bodies only where there is an optional parameter.
 func (d *document) parameters() {
 	for _, o := range d.operations() {
 		for _, p := range o.Parameters {

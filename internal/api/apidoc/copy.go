@@ -33,8 +33,8 @@ func copyOf(described *huma.OpenAPI) *document {
 	return d
 }
 
-// clone is a value that shares nothing of a description with v: what pointers, lists and maps lead to is copied, and so
-// are schemas in interfaces. Other values in interfaces, like examples, are shared.
+// clone is a value that shares nothing of a description with v. It copies the targets of pointers, lists and maps, and
+// schemas in interfaces. Other values in interfaces, like examples, are shared.
 func clone[T any](v T) T { return copied(reflect.ValueOf(&v).Elem()).Interface().(T) }
 
 func copied(v reflect.Value) reflect.Value {
@@ -68,7 +68,7 @@ func copied(v reflect.Value) reflect.Value {
 	return c
 }
 
-// each calls visit for every schema that stands in a value, the outer ones first; not for those that it refers to.
+// each calls visit for every schema in a value, the outer ones first. It does not follow references.
 func each(in any, visit func(*huma.Schema)) { eachIn(reflect.ValueOf(in), visit) }
 
 func eachIn(v reflect.Value, visit func(*huma.Schema)) {

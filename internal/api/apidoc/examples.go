@@ -20,7 +20,7 @@ const (
 type Exampler interface{ Example() any }
 
 // examples gives every body and every parameter of a path an example that fits its schema. A member has the value of
-// its tag example, if it has one; what need not be there has an example only if it has one.
+// its tag example, if it has one. An optional member has an example only if it has that tag.
 func (d *document) examples() {
 	for _, o := range append(d.operations(), d.pushes()...) {
 		for _, p := range o.Parameters {
@@ -49,7 +49,7 @@ func (d *document) exemplify(content map[string]*huma.MediaType, make maker) {
 type maker struct {
 	*document
 
-	sparse bool     // null is no value
+	sparse bool     // null is not a value
 	inside []string // the schemas that the value stands in
 }
 
@@ -119,7 +119,7 @@ func (m maker) object(s *huma.Schema) any {
 	return value
 }
 
-// isAny says whether a schema takes any JSON.
+// isAny reports whether a schema takes any JSON.
 func isAny(s *huma.Schema) bool { return s.Type == "" && s.Ref == "" && len(s.OneOf)+len(s.AnyOf) == 0 }
 
 func (m maker) given(s *huma.Schema) []any {

@@ -33,8 +33,8 @@ func Pascal(name string) string {
 	return strings.Join(words, "")
 }
 
-// GeneratorNames are names of classes that openapi-python-client writes itself: a module that uses both a schema of
-// such a name and the class reads answers by the wrong one.
+// GeneratorNames are names of classes that openapi-python-client writes itself. A module that uses both the class and a
+// schema of such a name decodes answers with the wrong one.
 var GeneratorNames = []string{"File", "Response", "Unset", "Client", "AuthenticatedClient"}
 
 // SchemaName is the name of a schema in the document.

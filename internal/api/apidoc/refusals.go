@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// refusal is a response that stands once in the document, for all operations that may be answered so.
+// refusal is a response that the document has once, for all operations that may be refused by it.
 type refusal struct {
 	status            int
 	name, description string
@@ -32,13 +32,13 @@ var refusals = []refusal{
 	{507, "InsufficientStorage", "Nothing was done: the disk has no room.", "insufficient_storage"},
 }
 
-// whatElse is how a status is described that has no response of its own.
+// whatElse is the name of the response for a status that has no response of its own.
 const whatElse = "OtherError"
 
 // ErrorName is the name of the schema of all errors.
 const ErrorName = "Error"
 
-// refusals lists how each operation may be refused, by number; what else there may be is an error, too.
+// refusals lists the possible refusals of each operation, by number. Any other status is an error, too.
 func (d *document) refusals() {
 	known := map[string]*huma.Response{}
 	for _, r := range refusals {
@@ -56,8 +56,8 @@ func (d *document) refusals() {
 
 const responsePrefix = "#/components/responses/"
 
-// refuse adds one, where the operation may be answered so. One that the operation describes itself gets what all have,
-// beside its own headers; of a protocol that has errors of its own, as well.
+// refuse adds a refusal to an operation that may be answered so. A response that the operation describes itself also
+// gets the common members, next to its own headers. So does the response of a protocol with its own errors.
 func (d *document) refuse(o operation, r refusal) {
 	status := strconv.Itoa(r.status)
 	if own := o.Responses[status]; own != nil {
@@ -79,7 +79,7 @@ func (d *document) refuse(o operation, r refusal) {
 }
 
 func mayBe(o operation, status int) bool {
-	if o.open() { // any path may be written wrong, and any answer may find no room
+	if o.open() { // any path may be malformed, and any answer may find no room
 		return status == http.StatusBadRequest || status == http.StatusServiceUnavailable
 	}
 	switch status {
@@ -90,10 +90,10 @@ func mayBe(o operation, status int) bool {
 		return slices.ContainsFunc(o.Parameters, func(p *huma.Param) bool { return p.Name == "If-Match" })
 	case http.StatusRequestEntityTooLarge:
 		return o.RequestBody != nil
-	case http.StatusInsufficientStorage: // what changes something stores it, if only in the audit log
+	case http.StatusInsufficientStorage: // a change is stored, if only in the audit log
 		return o.method != http.MethodGet || o.Metadata[Stores] != nil
 	}
-	return true // of every request, if only because X-Organization names what does not exist, or is no identifier
+	return true // every request: X-Organization may name a missing organization, or no identifier
 }
 
 func errorResponse(r refusal) *huma.Response {

@@ -19,7 +19,7 @@ type member struct {
 	always bool // it is in every answer
 }
 
-// membersOf are those of a struct, in order, with those of embedded structs behind them.
+// membersOf are those of a struct, in order, with those of embedded structs after them.
 func membersOf(t reflect.Type) (list []member) {
 	fields := reflect.VisibleFields(t)
 	slices.SortStableFunc(fields, func(a, b reflect.StructField) int { return len(a.Index) - len(b.Index) })
@@ -35,9 +35,9 @@ func membersOf(t reflect.Type) (list []member) {
 // instants are the names of members that are times.
 var instants = regexp.MustCompile(`^(.*_)?(at|until)$`)
 
-// shapes says what the library's description cannot: which JSON a raw value is, and which texts are times. That an
-// object may have further members goes without saying; but where it may have any and none is known it is said, as
-// openapi-typescript takes it for an object without members else.
+// shapes adds facts that the library's description cannot have: the JSON of a raw value, and which texts are times. An
+// object may have further members without a note. An object that may have any members, and has no known one, gets a
+// note. Without it, openapi-typescript would take it for an object without other members.
 func (d *document) shapes() {
 	for name, s := range d.schemas.of {
 		t := d.schemas.types[name]
@@ -75,7 +75,8 @@ func (d *document) shapes() {
 	})
 }
 
-// raw puts a shape where a member's schema has a raw value: the member itself, or what its list or its map has.
+// raw puts a shape in the place of a raw value in a member's schema. The raw value is the member itself, or a value of
+// its list or its map.
 func raw(p *huma.Schema, t reflect.Type, shape *huma.Schema) {
 	at := p
 	if of, is := p.AdditionalProperties.(*huma.Schema); is {
@@ -87,8 +88,8 @@ func raw(p *huma.Schema, t reflect.Type, shape *huma.Schema) {
 	*at = *shape
 }
 
-// shapeOf reads the tag shape: what a raw value may be, separated by bars. Each is a type of JSON, a list of one
-// (string[]), int64, a text in quotes, or the name of a schema.
+// shapeOf reads the tag shape: the possible values of a raw value, separated by bars. Each is a type of JSON, a list of
+// one (string[]), int64, a text in quotes, or the name of a schema.
 func shapeOf(text string) *huma.Schema {
 	var list []*huma.Schema
 	for word := range strings.SplitSeq(text, "|") {
@@ -117,8 +118,9 @@ func wordOf(word string) *huma.Schema {
 	return &huma.Schema{Type: word}
 }
 
-// splitDirections says of what the service sends which members are always there, and that its lists are never null; of
-// what it is sent it says neither. What goes both ways has two schemas then, if they or what they refer to differ.
+// splitDirections marks members that are always there in data which the service sends, and lists there as never null.
+// In data that the service receives it marks neither. A type for both directions has two schemas then, if they or the
+// types that they refer to differ.
 func (d *document) splitDirections() {
 	var in []any
 	out := []any{d.Components.Responses}
@@ -161,11 +163,11 @@ func (d *document) splitDirections() {
 	})
 }
 
-// input ends the name of the schema that a type has in requests, where it has another in answers.
+// input is the suffix of a schema's name in requests, for a type that has another schema in answers.
 const input = "Input"
 
-// inlinePushes has the bodies of webhooks stand where they are sent: oapi-codegen leaves out the types that only
-// webhooks refer to, and refers to them.
+// inlinePushes writes the bodies of webhooks inline. Otherwise oapi-codegen leaves out the types that only webhooks
+// refer to, and still refers to them.
 func (d *document) inlinePushes() {
 	for _, o := range d.pushes() {
 		for _, m := range o.RequestBody.Content {
@@ -181,7 +183,7 @@ func (d *document) prune() {
 	maps.DeleteFunc(d.schemas.of, func(name string, _ *huma.Schema) bool { return !kept[name] })
 }
 
-// reached are the names of the schemas that a value refers to, itself or through others.
+// reached are the names of the schemas that a value refers to, directly or through others.
 func (d *document) reached(from any) map[string]bool {
 	names := map[string]bool{}
 	var visit func(*huma.Schema)
@@ -195,7 +197,7 @@ func (d *document) reached(from any) map[string]bool {
 	return names
 }
 
-// complete makes a schema one of what the service sends.
+// complete makes a schema one of data that the service sends.
 func (d *document) complete(name string) {
 	s, t := d.schemas.of[name], d.schemas.types[name]
 	each(s, func(s *huma.Schema) { s.Nullable = s.Nullable && s.Type != huma.TypeArray })
@@ -210,7 +212,7 @@ func (d *document) complete(name string) {
 	}
 }
 
-// nulls writes what may be null as one of two: the generators that know a list of types are few.
+// nulls writes a nullable value as one of two schemas: few generators know a list of types.
 func (d *document) nulls() {
 	d.everySchema(func(s *huma.Schema) {
 		if s.Nullable {

@@ -10,14 +10,13 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Varied is a type of answers that has other members by the value of one of them, which is named by. Each of the
-// variants has the values, separated by spaces, and the members that are there then; one that may be missing ends
-// with ?.
+// Varied is a type of answers whose members depend on the value of one of them, which is named by. Each variant has its
+// values, separated by spaces, and the members that are then there. An optional member ends with ?.
 type Varied interface {
 	Variants() (by string, variants map[string][]string)
 }
 
-// variants makes the schema of each such type one of several, which its member tells apart.
+// variants makes the schema of each such type one of several; the value of its member selects the schema.
 func (d *document) variants() {
 	for _, name := range slices.Sorted(maps.Keys(d.schemas.of)) {
 		t := d.schemas.types[name]
@@ -47,7 +46,7 @@ func (d *document) variants() {
 	}
 }
 
-// variantOf is the part of a schema that one of its variants has.
+// variantOf is the part of a schema that belongs to one of its variants.
 func variantOf(whole *huma.Schema, by string, values, members []string) *huma.Schema {
 	which := *whole.Properties[by]
 	which.Enum = nil

@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/api/httpapi/httpapitest"
 )
 
-// The header names exactly one organization; what it is refused with is counted against the key all the same.
+// The header names exactly one organization. A refusal of the header counts against the key all the same.
 func TestTheHeaderNamesOneOrganization(t *testing.T) {
 	e := httpapitest.New(t)
 	w := e.Send("POST", "/organizations", `{"name":"other","rate_limit":{"requests_per_minute":7}}`)

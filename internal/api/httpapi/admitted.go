@@ -15,8 +15,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// admitted lets a request through whose key is good and within its rate limit; what it writes is written in the name of
-// its sender. Paths that are open need no key.
+// admitted passes a request on if its key is good and within its rate limit. Data that it writes is written in the name
+// of its sender. Paths that are open need no key.
 func (s *Server) admitted(next http.Handler) http.Handler {
 	return s.answered(func(w http.ResponseWriter, r *http.Request, c *Call) error {
 		if !ofTheAPI(r) || s.open[r.URL.Path] { // outside of the API are documents and metrics; those guard themselves
@@ -36,8 +36,8 @@ func (s *Server) admitted(next http.Handler) http.Handler {
 	})
 }
 
-// admit finds who sends the request and counts it against that key, or against the address when there is none. From
-// here on an operator that names an organization is an admin of that one.
+// admit finds the sender of the request and counts the request against the sender's key, or against the address when
+// there is no key. From here on an operator that names an organization is an admin of that organization.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	p, err := s.sender(r, c)
 	if err != nil {
@@ -55,8 +55,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	return err
 }
 
-// sender is the principal of a request: of its Authorization or, where a file's bytes are sent without one, of the
-// token in the address that was made for it.
+// sender is the principal of a request. It comes from the request's Authorization. Where a file's bytes are sent
+// without one, it comes from the token in the address that was made for this file.
 func (s *Server) sender(r *http.Request, c *Call) (tenant.Principal, error) {
 	token := r.URL.Query().Get(uploadToken)
 	if c.pattern != "PUT "+Base+FileContent || token == "" || r.Header.Get("Authorization") != "" {
@@ -66,8 +66,8 @@ func (s *Server) sender(r *http.Request, c *Call) (tenant.Principal, error) {
 	return s.Tenants.Uploader(r.Context(), token, file)
 }
 
-// FileContent is the path to which a file's bytes are sent, uploadToken the parameter of its query that makes it an
-// address for clients without a key.
+// FileContent is the path to which a file's bytes are sent. The query parameter uploadToken makes this path an address
+// for clients without a key.
 const (
 	FileContent = "/files/{id}/content"
 	uploadToken = "token"
@@ -80,13 +80,13 @@ func (s *Server) UploadURL(ctx context.Context, p tenant.Principal, file string)
 		uploadToken + "=" + token, err
 }
 
-// CountAgain counts one more request against the limits of the key and of its organization, for a request that has
-// several in one.
+// CountAgain counts one more request against the limits of the key and of its organization, for a request that consists
+// of several.
 func (s *Server) CountAgain(w http.ResponseWriter, r *http.Request, c *Call) error {
 	p := c.Principal
 	perMinute, burst := s.Tenants.RateOf(p)
 	err := s.count(w, r, &s.keys, share.Key, p.Key, ratelimit.Limit{PerMinute: perMinute, Burst: burst})
-	if err != nil { // its refused requests use up nothing of its organization
+	if err != nil { // its refused requests count nothing against its organization
 		return err
 	}
 	perMinute, burst = s.Tenants.OrganizationRateOf(p)
@@ -117,7 +117,7 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// limited tells the client how far its limit is used, and is the error of a request that is over it.
+// limited writes the state of the client's limit to the headers. It returns an error for a request over the limit.
 func limited(w http.ResponseWriter, scope share.Scope, l ratelimit.Limit, state ratelimit.State) error {
 	h := w.Header()
 	h.Set("Ratelimit-Limit", strconv.Itoa(l.PerMinute))
@@ -132,10 +132,10 @@ func limited(w http.ResponseWriter, scope share.Scope, l ratelimit.Limit, state 
 	return p
 }
 
-// ForOperators lets callers on this machine in who show an operator's key. Being on this machine alone is not enough:
-// behind a proxy here everybody is, and what a request says of where it comes from, anybody may write. remote lets
-// callers from elsewhere in, too, where their key travels encrypted: by TLS of this process, or of a proxy in front of
-// it, where PUBLIC_URL begins with https.
+// ForOperators admits callers on this machine that have an operator's key. To be on this machine is not enough: behind
+// a proxy on this machine every caller is. Any caller can write the headers about a request's origin. With remote, it
+// also admits callers from elsewhere, where their key travels encrypted. It does so by TLS of this process, or by TLS
+// of a proxy in front of it, where PUBLIC_URL begins with https.
 func (s *Server) ForOperators(h http.Handler, remote bool) http.Handler {
 	return s.answered(func(w http.ResponseWriter, r *http.Request, c *Call) error {
 		address, _, _ := net.SplitHostPort(r.RemoteAddr)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// answer is what a request is answered with. Its head goes out with its first bytes: until then the answer can still
-// become an error. The client must go on taking it, and it ends when there is no room for it. A refusal closes the
-// connection whose request's body has not come.
+// answer is the answer to a request. Its head goes out with its first bytes: until then the answer can still become an
+// error. The client must go on reading it, and it ends when there is no room for it. A refusal closes the connection if
+// the request's body has not come.
 type answer struct {
 	http.ResponseWriter
 
@@ -49,8 +49,7 @@ func (w *answer) send() {
 	w.ResponseWriter.WriteHeader(w.status)
 }
 
-// retract takes back an answer that has not gone out, so that another one can take its place. It reports whether it
-// has.
+// retract withdraws an answer that has not gone out, so that another one can take its place. It reports whether it has.
 func (w *answer) retract() bool {
 	if !w.held && w.status >= 200 {
 		return false
@@ -67,8 +66,8 @@ var errFull = errors.New("httpapi: there is no room for the answer")
 // pieceSize is how much of an answer a client must take within its time.
 const pieceSize = 256 << 10
 
-// Write takes room for b until the client has taken it. Where there is none, and nothing of the answer has gone out,
-// the client is answered why.
+// Write takes room for b until the client has read it. Where there is no room, and nothing of the answer has gone out,
+// the client receives the reason.
 func (w *answer) Write(b []byte) (n int, err error) {
 	if w.full {
 		return 0, errFull
@@ -94,8 +93,8 @@ func (w *answer) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// FlushError sends what there is. Until the next write there is no deadline then: over HTTP/2 it would end a silent
-// stream.
+// FlushError sends the bytes so far. Until the next write there is no deadline then: over HTTP/2 a deadline would end a
+// silent stream.
 func (w *answer) FlushError() error {
 	w.send()
 	if err := w.to.Flush(); err != nil {

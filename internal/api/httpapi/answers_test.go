@@ -15,7 +15,7 @@ import (
 	"agentplatform/internal/platform/share"
 )
 
-// stuck is a client that takes nothing of an answer until it is told to.
+// stuck is a client that reads nothing of an answer until a test lets it.
 type stuck struct {
 	*httptest.ResponseRecorder
 
@@ -38,8 +38,8 @@ func answering(s *Server, organization string, to http.ResponseWriter) *answer {
 	return c.answer
 }
 
-// Large answers that their clients do not take have a bound, and an organization has one of its own: the next answer of
-// it is a refusal, or, in the middle of a stream, its end.
+// Large answers that their clients do not read have a common bound, and one for each organization. Over the bound, the
+// organization's next answer is a refusal, or, in the middle of a stream, the stream's end.
 func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 	const size = 1 << 20
 	s := &Server{answers: share.New(share.Limits{All: 4 * size, Organization: 2 * size})}
@@ -98,7 +98,7 @@ func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 	assert.Zero(t, s.answers.Held())
 }
 
-// A page ends by its bytes, too; its first row has room whatever its size.
+// A page ends by its bytes, too; its first row has room with any size.
 func TestAPageEndsByItsBytes(t *testing.T) {
 	var p Page
 	assert.True(t, p.Takes(strings.Repeat("x", 2*maxPage)))

@@ -17,10 +17,10 @@ type Content struct {
 	Disposition string // attachment: a browser saves it as a file; empty: none
 }
 
-// Send answers with a redirect to the address, or with the bytes, which a browser does not interpret as anything but
-// what they are said to be. A client that goes away meanwhile is no error.
+// Send answers with a redirect to the address, or with the bytes. A browser does not interpret the bytes as anything
+// except their declared type. A client that goes away meanwhile is not an error.
 func (c Content) Send(w http.ResponseWriter, r *http.Request) error {
-	if c.URL != "" { // a function's answer is small, and its gateway garbles what is no text
+	if c.URL != "" { // a function's answer is small, and its gateway garbles binary data
 		http.Redirect(w, r, c.URL, http.StatusTemporaryRedirect)
 		return nil
 	}

@@ -13,13 +13,13 @@ import (
 	"agentplatform/internal/platform/share"
 )
 
-// What a request's body must be before a handler sees it. A body that does not come has its connection closed; JSON is
-// held whole within what all of it may have, and checked once, so that no reader meets a body that costs more than it
-// weighs.
+// Checks of a request's body before a handler sees it. A body that does not come has its connection closed. JSON is
+// held whole, within the room for all JSON bodies, and checked once. No reader then receives a body whose cost exceeds
+// its size.
 
-// Hold reads a body of JSON whole and checks it; the request's body is then what was read, too. Its bytes count until
-// the request has been answered, or c.Release is called. Its errors are answers: a body that is too large, did not
-// come, is no JSON, or has no room beside those of its user, its organization or everybody.
+// Hold reads a body of JSON whole and checks it; the request's body is then the bytes that were read. Its bytes count
+// until the request has been answered, or c.Release is called. It returns answers as errors. The body is too large, did
+// not come or is not JSON, or there is no room for it among those of its user, its organization or everybody.
 func (s *Server) Hold(w http.ResponseWriter, r *http.Request, c *Call) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
@@ -36,7 +36,7 @@ func (s *Server) Hold(w http.ResponseWriter, r *http.Request, c *Call) ([]byte, 
 	body, err := io.ReadAll(coming)
 	if err != nil {
 		c.release()
-		c.body.hangUp(w) // what has not come is not waited for
+		c.body.hangUp(w) // the server does not wait for the rest
 		return nil, unread(err)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -54,8 +54,8 @@ func (s *Server) Hold(w http.ResponseWriter, r *http.Request, c *Call) ([]byte, 
 }
 
 // coming is a body that comes in to be held. Its bytes count as they come, not as they are announced: a body that does
-// not come takes no room. The first bytes of each body have room of their own, so a small body needs nothing of what
-// large ones divide.
+// not come takes no room. The first bytes of each body have room of their own, so a small body needs no room of the
+// large ones.
 type coming struct {
 	io.Reader
 
@@ -89,7 +89,7 @@ func (b *coming) give() {
 	b.rest.Give()
 }
 
-// unread says why a body could not be read.
+// unread is the error for a body that could not be read.
 func unread(err error) error {
 	_, known := problem.As(err)
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); known || tooLarge {
@@ -98,8 +98,9 @@ func unread(err error) error {
 	return problem.InvalidField("body", "ended before its length")
 }
 
-// BoundBody has a request's body end with an error when it is longer than a body may be. A handler that reads its body
-// by itself calls it first. The error is for a client that waits to be asked for a longer one (Expect: 100-continue).
+// BoundBody makes a request's body end with an error when it is longer than MaxBody. A handler that reads its body by
+// itself calls it first. It returns the error immediately for a client that waits for a go-ahead (Expect:
+// 100-continue).
 func (s *Server) BoundBody(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength > s.MaxBody && r.Header.Get("Expect") != "" {
 		return &http.MaxBytesError{Limit: s.MaxBody}

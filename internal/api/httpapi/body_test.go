@@ -38,7 +38,7 @@ func jsonRoutes(e httpapitest.API) []string {
 	}
 }
 
-// refusedAt is where a refusal says that the fault is.
+// refusedAt is the place of the fault in a refusal.
 func refusedAt(t *testing.T, w *httptest.ResponseRecorder) string {
 	t.Helper()
 	require.Equal(t, http.StatusBadRequest, w.Code, w.Body)
@@ -100,11 +100,11 @@ func TestJSONIsCheckedBeforeAnythingReadsIt(t *testing.T) {
 	)
 }
 
-// work is how many bytes are allocated on the way: a count of what a body makes a server do that no busy machine
-// changes.
+// work is how many bytes are allocated on the way. It measures the server's work for a body, and a busy machine does
+// not change it.
 func work(do func()) uint64 {
 	var before, after runtime.MemStats
-	do() // what is made once
+	do() // allocations that are made once
 	runtime.ReadMemStats(&before)
 	do()
 	runtime.ReadMemStats(&after)
@@ -146,7 +146,7 @@ func TestARefusalOfManyFaultsNamesAFew(t *testing.T) {
 	assert.Less(t, w.Body.Len(), 16<<10)
 }
 
-// A client that waits to be asked for a body which is too long is refused, and not asked for it.
+// A client that waits for a go-ahead (Expect) with a body that is too long is refused, and receives no go-ahead.
 func TestABodyThatIsTooLongIsNotAskedFor(t *testing.T) {
 	e := httpapitest.New(t, func(c *service.Config) { c.MaxBody = files.MaxSize + 2 })
 	server := httptest.NewServer(e)

@@ -10,9 +10,9 @@ import (
 	"agentplatform/internal/platform/waiting"
 )
 
-// Call is what is known of the request in hand.
+// Call has the server's data of the present request.
 type Call struct {
-	Principal tenant.Principal // who sent it
+	Principal tenant.Principal // the sender
 	Run       string           // the run it concerns, for the log
 
 	id          string
@@ -24,9 +24,9 @@ type Call struct {
 	keys        []string // idempotency keys of its header
 	answer      *answer
 	body        *steady      // nil: there is none
-	release     func()       // gives back what its body takes of what all may; see [Server.Hold]
-	slot        *share.Part  // its stream slot; nil: it has none
-	giveWait    func()       // gives back the slot of its wait, if it has one
+	release     func()       // frees the room of its body; see [Server.Hold]
+	slot        *share.Part  // its stream slot; nil: none
+	giveWait    func()       // releases the slot of its wait, if it has one
 	shared      []sharedSlot // that it has, where processes share them
 	streaming   bool         // its answer is a stream, of which a stop shortens the write deadlines
 	broken      bool         // its handler panicked after the answer had begun
@@ -35,8 +35,8 @@ type Call struct {
 // ID is the request's id, which its answer has as X-Request-Id.
 func (c *Call) ID() string { return c.id }
 
-// Release gives back what the request's body takes of what all may, before the request has been answered. The body must
-// not be used any more.
+// Release frees the room of the request's body before the request has been answered. The body must not be used any
+// more.
 func (c *Call) Release() { c.release() }
 
 type callKey struct{}
@@ -48,7 +48,7 @@ func callOf(ctx context.Context) *Call {
 	return &Call{}
 }
 
-// identified gives a request its id, its route and the clock of what it waits for, as a Call in its context.
+// identified puts a Call into the context of a request: its id, its route and the clock of its waits.
 func (s *Server) identified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, waits := waiting.New(r.Context(), s.Host.Elapsed)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shipped parses the files below internal that are no tests.
+// shipped parses the files below internal except tests.
 func shipped(t *testing.T) (files []*ast.File) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -29,8 +29,8 @@ func shipped(t *testing.T) (files []*ast.File) {
 	return files
 }
 
-// codesOf returns the texts that a file gives as the code of an error: to problem.New, to a function of the file whose
-// parameter is named code, and to members of that name.
+// codesOf returns the texts that a file gives as the code of an error. These are arguments of problem.New, arguments of
+// a function of the file with a parameter named code, and members of that name.
 func codesOf(file *ast.File) (codes []string) {
 	note := func(e ast.Expr) {
 		if text, ok := e.(*ast.BasicLit); ok && text.Kind == token.STRING {
@@ -96,7 +96,7 @@ func codesOf(file *ast.File) (codes []string) {
 	return codes
 }
 
-// What clients are told as an error's code is in the OpenAPI document, and the document has no other.
+// The OpenAPI document has every code that errors return to clients, and no other code.
 func TestTheDocumentHasEveryErrorCode(t *testing.T) {
 	documented := documentedCodes()
 	used := map[string]bool{}

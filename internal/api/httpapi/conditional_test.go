@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/org/tenant"
 )
 
-// A handler does not say what status or ETag an answer has, even if it tries.
+// A handler does not set the status or the ETag of an answer, even if it tries.
 func TestAHandlerCannotSetStatusOrETag(t *testing.T) {
 	e := small(t, func(*httpapi.Config) {}, func(s *httpapi.Server) {
 		r := httpapi.Routes{Server: s, Read: tenant.LevelRead}
@@ -31,8 +31,8 @@ func TestAHandlerCannotSetStatusOrETag(t *testing.T) {
 	assert.Equal(t, []any{http.StatusAccepted, tag}, []any{w.Code, w.Header().Get("ETag")})
 }
 
-// What is read has an ETag that changes with what it shows; a client that has it is sent no body. What changes
-// something is answered whole.
+// An answer to a read has an ETag that changes with its content; a client that has this content receives no body. An
+// answer to a change always has its body.
 func TestEveryReadIsConditional(t *testing.T) {
 	body, version := []string{"a"}, int64(0)
 	e := small(t, func(*httpapi.Config) {}, func(s *httpapi.Server) {
@@ -79,7 +79,7 @@ func TestEveryReadIsConditional(t *testing.T) {
 	assert.EqualValues(t, 3, httpapi.Match{IfMatch: `"3"`}.Precondition(), "as it was before")
 }
 
-// The document says it of every operation that reads JSON.
+// The document describes it at every operation that reads JSON.
 func TestTheDocumentHasConditionalReads(t *testing.T) {
 	e := httpapitest.New(t)
 	document, err := e.Document()

@@ -1,6 +1,6 @@
-// Package httpapi is the framework of the HTTP layer: a server with its limits, who is let in, how bodies and
-// parameters are read, how errors, pages of lists and streams are written, and how an operation is added to the routes
-// and to the OpenAPI document.
+// Package httpapi is the framework of the HTTP layer: a server with its limits, and the admission of callers. It reads
+// bodies and parameters, and writes errors, pages of lists and streams. It adds an operation to the routes and to the
+// OpenAPI document.
 //
 // A request passes the middleware that middleware.go lists, each with one job, and then its operation.
 //

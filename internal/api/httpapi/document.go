@@ -11,7 +11,8 @@ import (
 	"agentplatform/internal/api/apidoc"
 )
 
-// documented is the library's configuration: what the OpenAPI document says of the whole API, and how JSON is read.
+// documented is the library's configuration: the parts of the OpenAPI document about the whole API, and how JSON is
+// read.
 func documented(publicURL string) huma.Config {
 	config := huma.DefaultConfig("Agent Platform", "1")
 	config.Info.Description = "Durable runs of agents: post a message, then wait, poll, stream or be called back."
@@ -88,7 +89,7 @@ func (s *Server) DescribeWebhook(name string, o huma.Operation) {
 // Document is the OpenAPI document as JSON. Its error is the library's, when a schema cannot be written.
 func (s *Server) Document() ([]byte, error) { return s.document().MarshalJSON() }
 
-// serveDocument answers with the document, which is made when it is asked for first.
+// serveDocument answers with the document, which is made at the first request for it.
 func (s *Server) serveDocument() {
 	for name, write := range map[string]func(*huma.OpenAPI) ([]byte, error){
 		".json": (*huma.OpenAPI).MarshalJSON, ".yaml": (*huma.OpenAPI).YAML,
@@ -107,7 +108,7 @@ func (s *Server) serveDocument() {
 	}
 }
 
-// schemaName names the schema of a type. What has no name of its own is named by its operation.
+// schemaName names the schema of a type. A type without a name of its own is named by its operation.
 func schemaName(t reflect.Type, hint string) string {
 	if t == reflect.TypeFor[errorBody]() {
 		return apidoc.ErrorName
@@ -115,7 +116,7 @@ func schemaName(t reflect.Type, hint string) string {
 	return apidoc.SchemaName(huma.DefaultSchemaNamer(t, hint))
 }
 
-// errorBody documents the one error body: the members that each has, and those that some codes bring with them.
+// errorBody documents the one error body: the members of every error, and the further members of some codes.
 type errorBody struct {
 	Status    string `json:"status" enum:"error"`
 	Code      string `json:"code" doc:"machine-readable" enum:"invalid_request,callback_url_not_https,callback_url_forbidden,url_forbidden,payload_too_large,missing_api_key,invalid_api_key,insufficient_permission,outside_organization,not_found,method_not_allowed,chat_busy,parked_queue_full,run_not_active,interrupts_mismatch,not_awaiting_input,already_started,count_mismatch,conflict,precondition_failed,rate_limited,user_concurrency_cap,organization_concurrency_cap,share_exceeded,paused_runs_limit,budget_exhausted,internal,run_failed,unavailable,insufficient_storage,embedding_unavailable"`
@@ -154,12 +155,12 @@ type (
 		Param   *string `json:"param"`
 		Code    string  `json:"code"`
 	}
-	// fault is what is wrong with a request at a place in it.
+	// fault is a fault in a request, with its place.
 	fault struct {
 		Location string `json:"location"`
 		Message  string `json:"message"`
 	}
-	// lastDecision is what a run was told before.
+	// lastDecision is the decision that a run received before.
 	lastDecision struct {
 		InterruptIDs []string `json:"interrupt_ids"`
 		DecidedBy    *string  `json:"decided_by"`

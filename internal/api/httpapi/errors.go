@@ -48,7 +48,7 @@ func (e *apiError) retryAfter() int {
 	return 0
 }
 
-// MarshalJSON writes the body: the fixed members, then whatever the code brings with it.
+// MarshalJSON writes the body: the fixed members, then the extra members of the code.
 func (e *apiError) MarshalJSON() ([]byte, error) {
 	body := map[string]any{}
 	maps.Copy(body, e.problem.Extras)
@@ -66,7 +66,7 @@ func (e *apiError) MarshalJSON() ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// asSpoken is the error as Open Responses has it: one of OpenAI's SDKs looks at nothing else.
+// asSpoken is the error in the form of Open Responses: one of OpenAI's SDKs reads no other form.
 func (e *apiError) asSpoken() spokenError {
 	said := spokenError{Message: e.problem.Message, Type: "invalid_request", Code: e.problem.Code}
 	switch {
@@ -108,8 +108,8 @@ func fail(log *slog.Logger, w http.ResponseWriter, c *Call, err error) {
 	_ = WriteJSON(w, e.status, e)
 }
 
-// answerFor turns any error into an answer. What is no problem is ours: the client gets a bland 500 and the log the
-// rest.
+// answerFor turns any error into an answer. An error that is not a problem is ours: the client receives a bland 500,
+// and the log the details.
 func answerFor(log *slog.Logger, c *Call, err error) *apiError {
 	if ready, is := errors.AsType[*apiError](err); is {
 		return errorOf(c, ready.status, ready.problem)
@@ -120,7 +120,7 @@ func answerFor(log *slog.Logger, c *Call, err error) *apiError {
 		)
 	}
 	if errors.Is(err, record.ErrConflict) || errors.Is(err, lifecycle.ErrRefused) {
-		err = problem.Retry(err) // somebody was faster every time
+		err = problem.Retry(err) // another writer was faster every time
 	}
 	p, ok := problem.As(err)
 	if !ok {
@@ -141,7 +141,7 @@ func errorOf(c *Call, status int, p *problem.Error) *apiError {
 	return &apiError{p, status, c}
 }
 
-// ours is a failure of the service. All that clients are told of it is that there is one.
+// ours is a failure of the service. Clients receive no details of it.
 func ours(cause error) *problem.Error {
 	return &problem.Error{
 		Kind: problem.Internal, Code: "internal", Message: "something went wrong on our side", Cause: cause,
@@ -161,8 +161,7 @@ var setErrorShape = sync.OnceFunc(func() {
 	}
 })
 
-// ErrorOf is an error that a library has answered by itself, with its status and its text, as our one error body has
-// it.
+// ErrorOf is a library's own error in the form of our one error body, with its status and its text.
 func ErrorOf(status int, text string) error {
 	p := frameworkError(status, text, nil)
 	if status == http.StatusMethodNotAllowed {
@@ -199,7 +198,7 @@ func frameworkError(status int, message string, errs []error) *problem.Error {
 	return p
 }
 
-// missing is how the framework says that a member is not there.
+// missing matches the framework's message for a member that is not there.
 var missing = regexp.MustCompile("^expected required property (.*) to be present$")
 
 // faultOf is a fault that the framework has found.
@@ -208,7 +207,7 @@ func faultOf(err error) problem.Field {
 	if detail, is := errors.AsType[*huma.ErrorDetail](err); is {
 		f = problem.Field{Location: detail.Location, Message: detail.Message}
 		at, what, nearer := strings.Cut(detail.Message, ": ")
-		if nearer && strings.HasPrefix(at, f.Location+".") { // as Decode says it
+		if nearer && strings.HasPrefix(at, f.Location+".") { // as Decode writes it
 			f = problem.Field{Location: at, Message: what}
 		}
 		if found := missing.FindStringSubmatch(f.Message); found != nil {

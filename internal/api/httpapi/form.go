@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/platform/problem"
 )
 
-// maxParts is how many parts a form may have.
+// maxParts is the largest number of parts of a form.
 const maxParts = 200
 
 // NoOthers has [ReadForm] refuse parts that no field names.
@@ -26,7 +26,8 @@ const NoOthers = -1
 var errNotMultipart = problem.InvalidField(
 	"header.content-type", "the request must be sent as multipart/form-data")
 
-// Field declares a field of a form, once: the document describes it by this, and [ReadForm] reads it by this into a T.
+// Field declares a field of a form, once: the document describes it with this, and [ReadForm] reads it with this into a
+// T.
 type Field[T any] struct {
 	Name     string
 	Doc      string
@@ -37,8 +38,9 @@ type Field[T any] struct {
 	List     bool // of texts, separated by commas; the field may be sent more than once
 	Repeats  bool // the field may be sent more than once; the last one counts
 	Most     int  // bytes
-	// Read puts the field's text into the T. It is called when the form has ended, also where a required field is
-	// missing, then with an empty text. Its error is returned to the client. A field without Read is one of files.
+	// Read stores the field's text in the T. It is called when the form has ended. It is also called where a required
+	// field is missing, with an empty text. Its error is returned to the client. A field without Read is a field of
+	// files.
 	Read func(into *T, text string) error
 }
 
@@ -80,10 +82,10 @@ func (f Field[T]) schema() *huma.Schema {
 	return one
 }
 
-// ReadForm reads the form in a request's body as it streams in. file is called with each part that is a file. Other
-// parts that no field names are ignored; they may have maxOther bytes, any number where it is 0; see [NoOthers]. Its
-// errors are those of file and of the fields' Read, and that the body is not a form, or one with a field that is too
-// long, is not UTF-8 or is sent too often.
+// ReadForm reads the form in a request's body as it streams in. file is called with each part that is a file. It
+// ignores other parts that no field names. They may have maxOther bytes, any number where it is 0; see [NoOthers]. It
+// returns the errors of file and of the fields' Read. It also returns an error for a body that is not a form, and for a
+// field that is too long, is not UTF-8 or is sent too often.
 func ReadForm[T any](
 	r *http.Request, fields Fields[T], maxOther int64, into *T, file func(*Part) error,
 ) error {
@@ -174,10 +176,10 @@ func (f Fields[T]) fill(into *T, texts map[string][]string) error {
 type form struct {
 	came  *tail
 	parts *multipart.Reader
-	end   []byte // what the last boundary looks like
+	end   []byte // the last boundary
 }
 
-// formOf is the form in a request's body; an invalid field where the body is none.
+// formOf is the form in a request's body. It returns an invalid field where the body is not a form.
 func formOf(r *http.Request) (*form, error) {
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
@@ -189,11 +191,11 @@ func formOf(r *http.Request) (*form, error) {
 	}, nil
 }
 
-// tail is a body of which the end is remembered: the library takes a form that just stops behind a boundary for one
-// that has ended.
+// tail is a body that keeps its last bytes. The library takes a form that just stops after a boundary for one that has
+// ended.
 type tail struct {
 	body io.Reader
-	last []byte // of what came
+	last []byte // of the bytes so far
 }
 
 // tailBytes is more than the library reads ahead.
@@ -208,15 +210,15 @@ func (f *tail) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Part is a part of a form: a field or a file. It is read until the next one is asked for.
+// Part is a part of a form: a field or a file. It can be read until the next part is read.
 type Part struct {
 	*multipart.Part
 
 	isFile bool
 }
 
-// next is the next part of a form, nil at its end. A form that just stops, and a part of which nobody can tell what
-// it is, are malformed: what was meant to come would else be lost without a word.
+// next is the next part of a form, nil at its end. A form that just stops, and a part of unknown purpose, are
+// malformed: the missing part would else be lost without an error.
 func (f *form) next() (*Part, error) {
 	part, err := f.parts.NextPart()
 	switch {
@@ -235,7 +237,7 @@ func (f *form) next() (*Part, error) {
 	return &Part{part, isFile}, nil
 }
 
-// malformed is the problem of a form that could not be read for a reason; a body that is too long stays one.
+// malformed is the problem of a form that could not be read. A body that is too long keeps its own error.
 func malformed(err error) error {
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return err
@@ -243,8 +245,8 @@ func malformed(err error) error {
 	return problem.InvalidField("body", "the multipart form is malformed: %s", err)
 }
 
-// TakeFile hands the file in a part over; what a browser sends for a file that was not chosen is none, and is left out.
-// Its errors are those of take, or that the form is malformed.
+// TakeFile passes the file in a part to take. A browser sends an empty part for a file that was not chosen: that part
+// is left out. It returns the errors of take, or that the form is malformed.
 func (p *Part) TakeFile(take func(name, contentType string, content io.Reader) error) error {
 	content := bufio.NewReader(p)
 	if _, err := content.Peek(1); errors.Is(err, io.EOF) && p.FileName() == "" {

@@ -12,8 +12,7 @@ import (
 	"agentplatform/internal/api/httpapi/httpapitest"
 )
 
-// A form that just stops, and a part of which nobody can tell what it is, are malformed: nothing is lost without a
-// word.
+// A form that just stops, and a part of unknown purpose, are malformed: nothing is lost without an error.
 func TestAMalformedFormIsRefused(t *testing.T) {
 	e := httpapitest.New(t)
 	whole := "--b\r\nContent-Disposition: form-data; name=\"agent_id\"\r\n\r\n" + e.Agent + "\r\n" +

@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/api/httpapi/httpapitest"
 )
 
-// Every answer says how browsers are to treat it, whether it is a page, data, a stream or a refusal.
+// Every answer has the security headers for browsers, whether it is a page, data, a stream or a refusal.
 func TestEveryAnswerHasItsSecurityHeaders(t *testing.T) {
 	e := httpapitest.New(t)
 	kind, form := e.Form("message", "x", "wait", "false")

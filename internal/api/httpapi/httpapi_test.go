@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/api/httpapi/httpapitest"
 )
 
-// An alarm counts what is logged as an error: a client that hangs up must not raise it.
+// An alarm counts log lines of level ERROR: a client that hangs up must not write one.
 func TestAClientThatHangsUpIsNoError(t *testing.T) {
 	e := httpapitest.New(t)
 	var log bytes.Buffer

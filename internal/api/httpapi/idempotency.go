@@ -12,9 +12,9 @@ import (
 // IdempotencyKey is the header with a request's idempotency key.
 const IdempotencyKey = "Idempotency-Key"
 
-// KeyOf is the idempotency key of the request of a context: that of its header, or own, which its field of the body
-// has. Blank values count as absent. It returns a problem of kind Invalid that names both where they differ, and what
-// check returns for the header.
+// KeyOf is the idempotency key of the request of a context: that of its header, or own, the value of its field in the
+// body. Blank values count as absent. It returns a problem of kind Invalid that names both where they differ. It also
+// returns the error of check for the header.
 func KeyOf(
 	ctx context.Context, field, own string, check func(field, key string) error,
 ) (string, error) {
@@ -41,7 +41,7 @@ func KeyOf(
 	return "", err
 }
 
-// Replayed sets the headers of an answer to a request whose idempotency key an earlier one has had.
+// Replayed sets the headers of an answer to a request whose idempotency key belongs to an earlier request.
 func Replayed(w http.ResponseWriter, replayed, mismatch bool) {
 	if replayed {
 		w.Header().Set("Idempotent-Replayed", "true")

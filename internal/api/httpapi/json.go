@@ -24,9 +24,9 @@ const (
 	maxValues = 300_000
 )
 
-// CheckJSON refuses JSON that is no JSON, is not UTF-8, goes too deep, has too many values, or says one member twice;
-// which of the two was meant, two readers could tell differently. Its work is one pass. It returns an invalid field at
-// a place below the one that is named.
+// CheckJSON refuses a body that is not JSON, is not UTF-8, goes too deep, has too many values, or has one member twice.
+// (Of a member that is there twice, two readers could choose a different one.) It reads the body once. It returns an
+// invalid field, with a place below at.
 func CheckJSON(at string, body []byte) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(body)) // a buffer is read in place
 	whole := false                                  // the value is
@@ -67,10 +67,10 @@ func notJSON(at string, d *jsontext.Decoder, err error) error {
 	return problem.InvalidField(at, "is not valid JSON: %s", Short(what.Error()))
 }
 
-// maxLocation bounds what is said of where a fault is: the names in it are the client's.
+// maxLocation bounds the place of a fault in an error, in bytes: the names in it are the client's.
 const maxLocation = 256
 
-// Short is a text of a client's, made short enough to be said in an answer.
+// Short is a client's text, shortened for an answer.
 func Short(s string) string {
 	if len(s) > maxLocation {
 		s = s[:maxLocation] + "…"
@@ -78,7 +78,7 @@ func Short(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// Decode reads JSON that [CheckJSON] has let through, and that stands at a place in the request. What has a wrong type
+// Decode reads JSON that [CheckJSON] has accepted, and that stands at a place in the request. A value of a wrong type
 // is an invalid field, named by its place.
 func Decode(at string, body []byte, into any) error {
 	err := strictjson.Unmarshal(body, into)
@@ -91,8 +91,8 @@ func Decode(at string, body []byte, into any) error {
 	return nil
 }
 
-// WriteJSON writes an answer of JSON. Its error is that the body cannot be written as JSON: of a client that has gone
-// there is nobody to tell.
+// WriteJSON writes an answer of JSON. It returns an error when the body cannot be written as JSON. It ignores that a
+// client has gone: nobody would receive the error.
 func WriteJSON(w http.ResponseWriter, status int, body any) error {
 	b, err := json.Marshal(body)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"agentplatform/internal/api/httpapi/httpapitest"
 )
 
-// sent is what comes of a body of JSON.
+// sent is the answer to a body of JSON.
 func sent(t *testing.T, e httpapitest.API, method, path, body string) (int, map[string]any) {
 	t.Helper()
 	w := e.Send(method, path, body)
@@ -46,7 +46,7 @@ func TestNothingFollowsABody(t *testing.T) {
 	}
 }
 
-// A member is what its name says letter by letter: one that differs in case is unknown, and changes nothing.
+// The name of a member is compared letter by letter: a name that differs in case is unknown, and changes nothing.
 func TestANameInAnotherCaseIsAnotherName(t *testing.T) {
 	e := httpapitest.New(t)
 	status, group := sent(t, e, "POST", "/groups", `{"name":"x","Name":"y","NAME":"z"}`)

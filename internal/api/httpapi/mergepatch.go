@@ -21,8 +21,8 @@ func Merge(object, patch []byte) ([]byte, error) {
 	return target.merged(change).append(nil), nil
 }
 
-// member is a value in an object: an object, whose members a patch may change one by one, or anything else, which a
-// patch takes whole.
+// member is a value in an object. A patch may change the members of an object one by one. It replaces any other value
+// as a whole.
 type member struct {
 	names []string // of an object, in order
 	of    map[string]*member

@@ -22,7 +22,7 @@ type metrics struct {
 	streams  prometheus.Gauge
 }
 
-// newMetrics registers the metrics; nil: with a registry that nobody reads.
+// newMetrics registers the metrics; for nil it uses a registry that has no reader.
 func newMetrics(r *prometheus.Registry) *metrics {
 	in := promauto.With(cmp.Or(r, prometheus.NewRegistry()))
 	return &metrics{
@@ -51,8 +51,8 @@ func (m *metrics) observe(c *Call, took time.Duration) {
 	m.seconds.WithLabelValues(pattern).Observe(took.Seconds())
 }
 
-// codeLabel is the code as a label: one that the API documents, "other" for any else, so that labels have a bound. It
-// is empty for an answer that is no error, also where one broke off after its head had gone out.
+// codeLabel is the code as a label: a code that the API documents, or "other", so that labels have a bound. It is empty
+// for an answer that is not an error, also where one broke off after its head had gone out.
 func codeLabel(status int, code string) string {
 	switch {
 	case status < http.StatusBadRequest || code == "":

@@ -12,8 +12,7 @@ import (
 	"agentplatform/internal/platform/problem"
 )
 
-// entrance is the way of a request to its operation: through middleware, of which each does one job, the outermost
-// first.
+// entrance is the path of a request to its operation: a list of middleware, each with one job, the outermost first.
 func (s *Server) entrance() http.Handler {
 	h := s.answered(s.route)
 	for _, behind := range slices.Backward([]func(http.Handler) http.Handler{
@@ -101,7 +100,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, c *Call) error {
 }
 
 // pattern is the route of a request; empty for none. A path with an empty or a relative part has none: the mux would
-// answer with a redirect in HTML.
+// answer it with a redirect in HTML.
 func (s *Server) pattern(r *http.Request) string {
 	asked := r.URL.EscapedPath()
 	if clean := path.Clean(asked); clean != asked && clean+"/" != asked {
@@ -111,7 +110,7 @@ func (s *Server) pattern(r *http.Request) string {
 	return pattern
 }
 
-// noRoute says whether the path or only the method is unknown.
+// noRoute returns an error for an unknown path, or for an unknown method of a known path.
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) error {
 	var allowed []string
 	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {

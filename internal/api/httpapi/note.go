@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// observed counts each answer, writes a request's line in the log, and reports a slow or failed answer. Its own time is
-// without the request's waits (see package waiting).
+// observed counts each answer, writes a request's line in the log, and reports a slow or failed answer. The time of an
+// answer does not include the request's waits (see package waiting).
 func (s *Server) observed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, began := callOf(r.Context()), s.Host.Elapsed()
@@ -38,14 +38,15 @@ func (s *Server) observed(next http.Handler) http.Handler {
 	})
 }
 
-// slowAnswer is the own time from which on an answer is slow: clients and proxies begin to give up after a few seconds.
+// slowAnswer is the service's own time after which an answer is slow: clients and proxies begin to give up after a few
+// seconds.
 const slowAnswer = 3 * time.Second
 
-// runFailed is the code of the answer that a run has failed or timed out. The service did what it was asked for.
+// runFailed is the code of the answer for a run that has failed or timed out. The service itself did not fail.
 const runFailed = "run_failed"
 
 // isFault reports whether an answer with this status and this code is a failure of the service. Alarms, the level WARN
-// and the status of spans go by it. A full disk refuses as a limit does.
+// and the status of spans depend on it. A full disk is not a failure: it refuses like a limit.
 func isFault(status int, code string) bool {
 	return status >= http.StatusInternalServerError && code != runFailed && status != http.StatusInsufficientStorage
 }
@@ -53,9 +54,9 @@ func isFault(status int, code string) bool {
 // routeOf is the path of a pattern.
 func routeOf(pattern string) string { return pattern[strings.IndexByte(pattern, ' ')+1:] }
 
-// levelOf is the level of a request's line. An operator needs what changed something and what was refused to one of the
-// keys. Reads that succeed are far more, and polls most of them. Requests without a key, over a limit, or refused by a
-// full disk can be any amount. Those stand in the metrics.
+// levelOf is the level of a request's line. An operator needs changes, and refusals to a key. There are far more
+// successful reads, and polls are most of them. The number of requests without a key, over a limit, or refused by a
+// full disk has no bound. The metrics have those.
 func levelOf(method string, c *Call, status int) slog.Level {
 	reads := method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 	switch {

@@ -98,7 +98,7 @@ func (s *seen) message(text string) *http.Request {
 	return r
 }
 
-// The line of a request says what an operator asks: which request, of whom, about which run, and how it ended.
+// The log line of a request answers an operator's questions: which request, by whom, about which run, and how it ended.
 func TestARequestLeavesALineThatAnOperatorCanUse(t *testing.T) {
 	s := look(t)
 	w, line, span := s.do(s.message("SECRET WORDS"))
@@ -126,7 +126,7 @@ func TestARequestLeavesALineThatAnOperatorCanUse(t *testing.T) {
 		line["code"]})
 }
 
-// Reads that succeed, and what strangers send, are no lines at this level: there may be any number of them.
+// Successful reads, and requests of anonymous connections, write no lines at this level: their number has no bound.
 func TestReadsAndStrangersLeaveNoLines(t *testing.T) {
 	s := look(t)
 	w, line, span := s.do(s.request(http.MethodGet, "/api/v1/agents", ""))
@@ -166,8 +166,8 @@ func counted(t *testing.T, from *prometheus.Registry, name string) map[string]fl
 	return all
 }
 
-// A run that failed or timed out is answered with 500, which is no failure of the service: neither in the log, nor in
-// traces, nor in what alarms count. Its metric has the code.
+// A run that failed or timed out is answered with 500. That is not a failure of the service: not in the log, not in
+// traces, and not in the count for alarms. Its metric has the code.
 func TestAFailedRunIsNoFailureOfTheService(t *testing.T) {
 	metrics, failures := prometheus.NewRegistry(), 0
 	s := look(t, func(c *service.Config) { c.Metrics, c.Failed = metrics, func() { failures++ } })
@@ -218,7 +218,7 @@ func TestAFullDiskIsARefusal(t *testing.T) {
 	assert.Zero(t, failures)
 }
 
-// What is answered with 5xx for any other reason is a failure of the service.
+// A 5xx answer for any other reason is a failure of the service.
 func TestAFailureOfTheServiceIsToldOf(t *testing.T) {
 	metrics, failures := prometheus.NewRegistry(), 0
 	s := look(t, func(c *service.Config) { c.Metrics, c.Failed = metrics, func() { failures++ } })
@@ -232,7 +232,7 @@ func TestAFailureOfTheServiceIsToldOf(t *testing.T) {
 		counted(t, metrics, "agentplatform_http_requests_total"))
 }
 
-// prober tries an address for some time of the clock, in which it waits, and does what is its own.
+// prober attempts an address for some time of the clock, in which it waits, and calls its function.
 type prober struct {
 	host.Host
 
@@ -249,7 +249,7 @@ func (p *prober) Probe(ctx context.Context, _, _ string) (record.DeliveryAttempt
 	return record.DeliveryAttempt{}, nil
 }
 
-// An answer that takes long is told of, and leaves a line; one that waits for long because it was asked to does not.
+// A slow answer is counted, and leaves a line. An answer that waits for long because the client requested it is not.
 func TestSlowAnswersAreThoseThatTakeTheServiceItselfLong(t *testing.T) {
 	slow := 0
 	p := &prober{}
@@ -271,8 +271,7 @@ func TestSlowAnswersAreThoseThatTakeTheServiceItselfLong(t *testing.T) {
 	}
 }
 
-// Every wait_ms that the API offers is counted as a wait. There is a case here for each, and nobody works on what they
-// wait for.
+// Every wait_ms of the API is counted as a wait. There is a case for each, and no worker takes the runs.
 func TestWaitsThatAreAskedForAreNoTimeOfAnAnswersOwn(t *testing.T) {
 	s := look(t, func(c *service.Config) {
 		c.Log = slog.New(everything{c.Log.Handler()})
@@ -322,8 +321,7 @@ type everything struct{ slog.Handler }
 
 func (everything) Enabled(context.Context, slog.Level) bool { return true }
 
-// What clients send does not decide about our traces: neither their trace, nor whether it is sampled, nor names that
-// could be any.
+// Requests do not decide about our traces: not by their trace, not by its sampling, and not by names without a bound.
 func TestHostileRequestsDecideNothingAboutTraces(t *testing.T) {
 	s := look(t)
 	for _, parent := range []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00", "x", "",

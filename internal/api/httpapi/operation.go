@@ -24,10 +24,10 @@ type Operation struct {
 	OfRun bool // the path has {run_id}, and the run's token may use it
 	Open  bool // it answers without a key; there is no principal then, and no level
 
-	members Members // that its body may have
+	members Members // of its body
 }
 
-// Routes is what the operations on a kind of resource have in common.
+// Routes has the common settings of the operations on a kind of resource.
 type Routes struct {
 	*Server
 
@@ -36,10 +36,10 @@ type Routes struct {
 	Read, Write tenant.Level // of GET, and of the other methods
 }
 
-// Route adds an operation like "GET /groups/{id}" to the routes and to the document, described by the types of what it
-// takes and gives. The path begins below [Base]. DELETE answers 204, unless more changes that. It is called by who may,
-// with a body that has been held and checked; an error of its becomes an answer. A path whose id is not an identifier
-// answers 404, before handle is called. It panics for an operation without a level.
+// Route adds an operation like "GET /groups/{id}" to the routes and to the document, described by the types of its
+// input and output. The path begins below [Base]. DELETE answers 204, unless more changes that. handle is called for
+// callers with the level, with a body that has been held and checked; an error of handle becomes an answer. A path
+// whose id is not an identifier answers 404, before handle is called. Route panics for an operation without a level.
 func Route[I, O any](
 	r Routes, at, id, summary string, handle func(context.Context, tenant.Principal, *I) (*O, error),
 	more ...func(*Operation),
@@ -53,7 +53,7 @@ func Route[I, O any](
 		refused := false
 		if o.Level.Covers(tenant.LevelManage) && !reads {
 			defer func() {
-				if !refused { // also after an error of ours, or a panic: what was done then is not always known
+				if !refused { // also after an error of ours, or a panic: the change may have been made
 					r.Tenants.Change(c.Principal)
 				}
 			}()
@@ -82,7 +82,7 @@ func Route[I, O any](
 	}
 }
 
-// operation is the operation as the document has it but for its types. tagged says that its answers have an ETag.
+// operation is the operation as the document has it, without its types. tagged reports that its answers have an ETag.
 func (r Routes) operation(at, id, summary string, tagged bool, more []func(*Operation)) *Operation {
 	method, path, _ := strings.Cut(at, " ")
 	o := &Operation{Level: r.Write, Operation: huma.Operation{
@@ -121,13 +121,13 @@ func Created(o *Operation) { o.DefaultStatus = http.StatusCreated }
 // Accepted has an operation answer 202.
 func Accepted(o *Operation) { o.DefaultStatus = http.StatusAccepted }
 
-// OfRun has the run's token be good for an operation whose path has {run_id}.
+// OfRun admits the run's token to an operation whose path has {run_id}.
 func OfRun(o *Operation) { o.OfRun = true }
 
 // Open has an operation answer without a key.
 func Open(o *Operation) { o.Open = true }
 
-// Or has the document say that a read may answer with something else than JSON, which its handler writes to [Writer].
+// Or adds to the document that a read may answer with a type other than JSON, which its handler writes to [Writer].
 func Or(contentType string) func(*Operation) {
 	return func(o *Operation) {
 		text := &huma.Schema{Type: huma.TypeString}
@@ -137,21 +137,22 @@ func Or(contentType string) func(*Operation) {
 	}
 }
 
-// Conflicts has the document say that a reading operation may answer 409.
+// Conflicts adds to the document that a reading operation may answer 409.
 func Conflicts(o *Operation) { o.Metadata = map[string]any{apidoc.Conflicts: true} }
 
-// Stores marks a reading operation in the document that stores something, so it may answer 507.
+// Stores marks a reading operation in the document that also stores data, so it may answer 507.
 func Stores(o *Operation) { o.Metadata = map[string]any{apidoc.Stores: true} }
 
-// Needs has the document say which members the body must have, where its type does not.
+// Needs adds to the document the members that the body must have, where its type does not require them.
 func Needs(members ...string) func(*Operation) {
 	return func(o *Operation) { o.Metadata = map[string]any{apidoc.Needs: members} }
 }
 
-// Writer is where the answer to the request of a context goes, for a handler that has written it when it returns nil.
+// Writer returns the writer of the answer to the request of a context, for a handler that writes the answer itself.
+// Such a handler has written it when it returns nil.
 func Writer(ctx context.Context) http.ResponseWriter { return callOf(ctx).answer }
 
-// entry is the library's API as one operation is added to it: the operation is called as [Server.Handle] says, with a
+// entry is the library's API while one operation is added to it. The operation is called as in [Server.Handle], with a
 // body that has been held.
 type entry struct {
 	huma.API
@@ -203,8 +204,8 @@ func (s *Server) answered(handle Handler) http.Handler {
 }
 
 // Handle adds a handler to the routes that reads its request's body and writes its answer by itself; [Server.Describe]
-// puts it into the document. The method may be empty: then it is called for each. It is called by who has the level,
-// and, where the path has {run_id}, by who has the run's token; an error of its becomes an answer.
+// puts it into the document. An empty method stands for every method. Callers need the level; where the path has
+// {run_id}, the run's token is enough. An error of the handler becomes an answer.
 func (s *Server) Handle(method, path string, level tenant.Level, handle Handler) {
 	if level == "" {
 		panic("httpapi: no level for " + path)
@@ -212,8 +213,8 @@ func (s *Server) Handle(method, path string, level tenant.Level, handle Handler)
 	s.handle(method, Base+path, level, strings.Contains(path, "{run_id}"), handle)
 }
 
-// handle checks the level before a body is read, and puts the run that a call concerns, if it does one, into the
-// answer's header and into the log. No level is for operations that are open.
+// handle checks the level before a body is read. If the call concerns a run, it puts the run into the answer's header
+// and into the log. An empty level is for operations that are open.
 func (s *Server) handle(method, path string, level tenant.Level, ofRun bool, handle Handler) {
 	checked := func(w http.ResponseWriter, r *http.Request, c *Call) error {
 		run := r.PathValue("run_id")
@@ -248,7 +249,7 @@ func encodes(header string) bool {
 // HandleOpen adds a handler outside of the API, which answers without a key.
 func (s *Server) HandleOpen(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
-// may is nil when the call's sender has the level, or, for what is done to one run, the run's token.
+// may is nil when the call's sender has the level, or, for an operation on one run, the run's token.
 func (c *Call) may(level tenant.Level, ofRun bool, run string) error {
 	if level == "" {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/platform/problem"
 )
 
-// What may have changed rights wakes those who hold some: a change, one that is uncertain, and one that panicked.
+// A possible change of rights wakes waiters that hold a right: a change, an uncertain change, and one that panicked.
 func TestAChangeIsToldUnlessItWasRefused(t *testing.T) {
 	var does func() error
 	e := small(t, func(*httpapi.Config) {}, func(s *httpapi.Server) {
@@ -42,7 +42,7 @@ func TestAChangeIsToldUnlessItWasRefused(t *testing.T) {
 	}
 }
 
-// A handler is called by who has the level, and its errors have the one shape, whoever made them.
+// A handler is called only for callers with the level. All errors have the one shape, no matter where they come from.
 func TestAHandlersErrorsBecomeAnswers(t *testing.T) {
 	var fails error
 	called := 0

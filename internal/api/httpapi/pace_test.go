@@ -61,7 +61,8 @@ type connection struct {
 // SetReadDeadline is for http.ResponseController.
 func (c connection) SetReadDeadline(t time.Time) error { return c.in.set(t) }
 
-// A body that is held must keep its pace, above all when there is little room for others. A slow one passes.
+// A body that is held must keep its pace, above all when there is little room for others. A slow body that keeps it
+// passes.
 func TestABodyKeepsItsPace(t *testing.T) {
 	const (
 		size     = 8 << 20

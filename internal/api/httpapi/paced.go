@@ -10,7 +10,7 @@ import (
 	"agentplatform/internal/platform/problem"
 )
 
-// paced gives a client its time, to send the request's body and to take each piece of the answer. One that is slower is
+// paced sets a client's deadlines, to send the request's body and to read each piece of the answer. A slower client is
 // cut off.
 func (s *Server) paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -20,7 +20,7 @@ func (s *Server) paced(next http.Handler) http.Handler {
 		out.writeBy(time.Time{}) // there may be a deadline of the answer before, on this connection
 		c.body = s.steadyBody(w, r)
 		next.ServeHTTP(out, r)
-		// What is left of the answer goes out when this returns, after a rest of the body that the server waits for.
+		// The rest of the answer goes out when this returns, after a rest of the body that the server waits for.
 		out.writeBy(time.Now().Add(2 * s.Stall))
 		if c.body.isComing() && w.Header().Get("Connection") == "close" {
 			c.body.linger(w, r)
@@ -28,11 +28,11 @@ func (s *Server) paced(next http.Handler) http.Handler {
 	})
 }
 
-// bodyRate is how fast a body must come at least, on the whole, in bytes a second.
+// bodyRate is the lowest average rate of a body, in bytes a second.
 const bodyRate = 64 << 10
 
-// steady is a body that must go on coming: each read has a deadline, and so has the whole. Without, a client that
-// sends a head and then nothing would keep its connection for ever.
+// steady is a body that must go on coming: each read has a deadline, and so has the whole. Without them, a client that
+// sends a head and then nothing would keep its connection without end.
 type steady struct {
 	io.ReadCloser
 
@@ -67,14 +67,14 @@ func (b *steady) await() {
 	_ = b.set(next)
 }
 
-// hurried is how far behind a body may be while there is little room for others.
+// hurried is the longest delay of a body behind its rate while there is little room for others.
 const hurried = 5 * time.Second
 
-// keep holds a body to its rate while it comes, not only on the whole: time that it does not use is lost beyond the
-// stall time, which is shorter in a hurry. n bytes have come since the last call. Without, a body that has come but for
-// its end could be held for as long as all of it may take.
+// keep checks the rate of a body while it comes, and not only over the whole body. Unused time is lost beyond the stall
+// time, which is shorter in a hurry. n bytes have come since the last call. Without keep, a body that lacks only its
+// end could be held for as long as the whole body may take.
 func (b *steady) keep(n int64, hurry bool) {
-	if b == nil { // the request has no body, though what bounds it reads one
+	if b == nil { // the request has no body, though the reader with the bound reads one
 		return
 	}
 	behind := b.stall
@@ -100,11 +100,11 @@ func (b *steady) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isComing says whether there is a body of which the end has not been read.
+// isComing reports whether there is a body whose end has not been read.
 func (b *steady) isComing() bool { return b != nil && !b.ended }
 
-// hangUp has the connection closed after the answer, as nobody reads what is left of the request's body. The answer
-// does not wait for it.
+// hangUp makes the server close the connection after the answer, as nobody reads the rest of the request's body. The
+// answer does not wait for the rest.
 func (b *steady) hangUp(w http.ResponseWriter) {
 	if b == nil {
 		return
@@ -116,18 +116,18 @@ func (b *steady) hangUp(w http.ResponseWriter) {
 	}
 }
 
-// How long, and how much, is read of a body that nobody wants: as long as it goes on coming.
+// The time and the bytes for which the server reads a body that it has refused, as long as the body goes on coming.
 const (
 	lingerPause = 500 * time.Millisecond
 	lingerTime  = 10 * time.Second
 	lingerBytes = 128 << 20
 )
 
-// linger ends a connection whose request was refused before its body had come: the answer goes out, then what comes is
-// thrown away for a while. Many clients send all of a request before they look at the answer, and would find the
-// connection reset instead of it.
+// linger ends a connection whose request was refused before its body had come. The answer goes out; then the rest of
+// the body is read and dropped for a while. Many clients send the whole request before they read the answer, and would
+// find the connection reset in place of the answer.
 func (b *steady) linger(w http.ResponseWriter, r *http.Request) {
-	if http.NewResponseController(w).Flush() == nil && r.Header.Get("Expect") == "" { // who asks first has not sent it
+	if http.NewResponseController(w).Flush() == nil && r.Header.Get("Expect") == "" { // else it has not sent it
 		b.stall, b.end = min(b.stall, lingerPause), time.Now().Add(lingerTime)
 		_, _ = io.CopyN(io.Discard, b, lingerBytes)
 	}

@@ -25,11 +25,11 @@ type LongPaging struct {
 	Cursor string `query:"cursor" doc:"next_cursor of the page before"`
 }
 
-// Scanned bounds how many rows a page of a filtered listing looks at; it may be short and still have a cursor.
+// Scanned bounds how many rows a page of a filtered listing reads. Such a page may be short and still have a cursor.
 const Scanned = 500
 
-// Filter is [record.Filter] of the page that the query asks for, within [Scanned] rows. It returns the cursor of the
-// next page. Its errors are those of [DecodeCursor], read and show.
+// Filter is [record.Filter] of the page that the query wants, within [Scanned] rows. It returns the cursor of the next
+// page. Its errors are those of [DecodeCursor], read and show.
 func Filter[T, V any](
 	ctx context.Context, in Paging, read record.Listing[T], show func(T) (v V, shown bool, err error),
 ) (views []V, next *string, err error) {
@@ -54,7 +54,7 @@ func Resources[T record.Resourceful](
 	}, Bounded(func(e record.Entity[T]) (record.Entity[T], bool, error) { return e, keep(e.Value), nil }))
 }
 
-// Bounded has a page of what [Filter] shows end before a row for which it has no room.
+// Bounded ends a page of [Filter] before a row for which it has no room.
 func Bounded[T, V any](show func(T) (V, bool, error)) func(T) (V, bool, error) {
 	var room Page
 	return func(row T) (V, bool, error) {
@@ -66,14 +66,14 @@ func Bounded[T, V any](show func(T) (V, bool, error)) func(T) (V, bool, error) {
 	}
 }
 
-// maxPage is how many bytes a page of a list may have; its first row may have more by itself.
+// maxPage is the largest size of a page of a list, in bytes; its first row alone may have more.
 const maxPage = 1 << 20
 
-// Page counts the bytes of a page. A list of what may be large ends its pages by them, too: a hundred runs may have
-// hundreds of megabytes.
+// Page counts the bytes of a page. Lists of large rows end their pages by bytes, too: a hundred runs may have hundreds
+// of megabytes.
 type Page struct{ rows, bytes int }
 
-// Takes says whether a row still has room on the page.
+// Takes reports whether a row still has room on the page.
 func (p *Page) Takes(row any) bool {
 	b, err := json.Marshal(row)
 	p.rows++
@@ -81,12 +81,12 @@ func (p *Page) Takes(row any) bool {
 	return err != nil || p.rows == 1 || p.bytes <= maxPage
 }
 
-// asideOf is how far the time that a thing says may be from the one that its identifier does: a document's entry in the
-// audit log has the document's, which was made before its bytes came.
+// asideOf is the largest difference between the time in a row and the time in its identifier. The audit log's entry of
+// a document has the document's identifier, which was made before its bytes came.
 const asideOf = 20 * time.Minute
 
-// Between narrows a listing by identifiers, newest first, to what may say a time within two moments; zero is no bound.
-// What it says exactly is left to who takes the rows.
+// Between narrows a listing by identifiers, newest first, to rows whose time may lie between two moments; zero is not a
+// bound. The caller must check the exact time of each row.
 func Between[T any](from, to time.Time, read record.Listing[T]) record.Listing[T] {
 	first, last := "", ""
 	if !to.IsZero() {
@@ -105,7 +105,7 @@ func Between[T any](from, to time.Time, read record.Listing[T]) record.Listing[T
 	}
 }
 
-// placeOf is the place of a moment in a listing by identifiers, which begin with the time at which they were made.
+// placeOf is the place of a moment in a listing by identifiers, which begin with their creation time.
 func placeOf(t time.Time) string {
 	earliest, latest := time.Unix(0, 0), time.Unix(math.MaxUint32, 0)
 	switch {
@@ -117,10 +117,10 @@ func placeOf(t time.Time) string {
 	return host.FormatID(t, 0)
 }
 
-// Cursors are opaque to clients: a place in a listing, which stays good whatever is written meanwhile.
+// Cursors are opaque to clients. A cursor is a place in a listing, and stays valid after any write.
 const cursorMark = "c1:"
 
-// EncodeCursor is the cursor behind a place in a listing; nil behind the last one, which is empty.
+// EncodeCursor is the cursor after a place in a listing; nil after the last place, which is empty.
 func EncodeCursor(place string) *string {
 	if place == "" {
 		return nil
@@ -129,8 +129,8 @@ func EncodeCursor(place string) *string {
 	return &s
 }
 
-// DecodeCursor is the place behind which a page begins; empty for the first page. What no page has given is an invalid
-// field.
+// DecodeCursor is the place after which a page begins; empty for the first page. A cursor that no page has given is an
+// invalid field.
 func DecodeCursor(cursor string) (string, error) {
 	if cursor == "" {
 		return "", nil

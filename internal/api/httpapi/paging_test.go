@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// numbers is a listing of the numbers below n, newest first; asked says how many rows it was asked for.
+// numbers is a listing of the numbers below n, newest first. It counts the requested rows in asked.
 func numbers(n int, asked *int) func(context.Context, string, int) (record.Page[int], error) {
 	return func(_ context.Context, after string, limit int) (page record.Page[int], err error) {
 		*asked += limit
@@ -35,7 +35,7 @@ func numbers(n int, asked *int) func(context.Context, string, int) (record.Page[
 	}
 }
 
-// Whatever a filter leaves, its pages together have all of it once and in order, at a bounded cost each.
+// The pages of any filter together have all of its rows once and in order, at a bounded cost each.
 func TestPagesOfAFilterHaveEachRowOnce(t *testing.T) {
 	for _, n := range []int{0, 1, 5, 99, 100, 101, 700, 1300} {
 		for _, every := range []int{1, 2, 7, 650, 5000} {
@@ -103,8 +103,8 @@ func TestAFiltersErrorsAreThoseOfItsParts(t *testing.T) {
 	assert.ErrorIs(t, err, broken)
 }
 
-// A listing between two moments has all that was made between them, by identifiers that may be aside a little, and ends
-// soon behind them.
+// A listing between two moments has all rows that were made between them. Their identifiers may differ a little from
+// their times. It ends soon after the last of them.
 func TestAListingBetweenTwoMoments(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	var all []string

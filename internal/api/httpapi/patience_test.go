@@ -20,7 +20,7 @@ import (
 	"agentplatform/internal/api/httpapi/service"
 )
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for an event that must come.
 const patience = 2 * time.Minute
 
 // served is the API behind a real server: only connections have deadlines.
@@ -31,7 +31,7 @@ func served(t *testing.T, e httpapitest.API) *httptest.Server {
 	return s
 }
 
-// say opens a connection and says something on it.
+// say opens a connection and sends a text on it.
 func say(t *testing.T, s *httptest.Server, text string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -43,7 +43,7 @@ func say(t *testing.T, s *httptest.Server, text string) net.Conn {
 	return c
 }
 
-// A body that does not come has its connection closed, whoever sends it and wherever to.
+// A body that does not come has its connection closed, for every sender and every path.
 func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 	e := httpapitest.New(t)
 	e.Stall = 5 * time.Second // an answer has twice that, on however busy a machine
@@ -108,7 +108,7 @@ func TestAKeyComesBeforeABody(t *testing.T) {
 	}
 }
 
-// What takes long to answer is not taken for a body that takes long to come.
+// The time of a slow answer does not count as time of a slow body.
 func TestABodyThatCameSetsNoDeadline(t *testing.T) {
 	e := httpapitest.New(t, func(c *service.Config) {
 		c.Stall, c.ObserveWindow = 2*time.Second, 5*time.Second
@@ -128,7 +128,7 @@ func TestABodyThatCameSetsNoDeadline(t *testing.T) {
 	}
 }
 
-// What is announced and does not come takes no room.
+// A body that is announced and does not come takes no room.
 func TestAnAnnouncedBodyTakesNoRoom(t *testing.T) {
 	e := httpapitest.New(t)
 	s := served(t, e)
@@ -140,7 +140,7 @@ func TestAnAnnouncedBodyTakesNoRoom(t *testing.T) {
 	assert.Equal(t, http.StatusCreated, e.Send("POST", "/agents", agent).Code)
 }
 
-// An answer that nobody takes is not held for ever, whoever asked for it.
+// An answer that its client does not read is given up after a while, for every client.
 func TestAnAnswerThatIsNotTakenIsGivenUp(t *testing.T) {
 	e := httpapitest.New(t)
 	e.Stall = 50 * time.Millisecond

@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/api/httpapi/httpapitest"
 )
 
-// Who sends all of a request before looking at the answer finds the answer, though nobody wanted the body.
+// A client that sends the whole request before it reads the answer finds the answer, though the body was refused.
 func TestARefusalReachesWhoSendsTheWholeBodyFirst(t *testing.T) {
 	e := httpapitest.New(t)
 	e.MaxBody = 1 << 20

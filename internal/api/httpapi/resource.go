@@ -19,13 +19,13 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Answer is the output of most operations. Status and ETag are filled in when it is settled, whatever a handler has put
-// there: they are exported only because the framework below reads them so.
+// Answer is the output of most operations. Status and ETag are filled in when it is settled, over any values of a
+// handler. They are exported only because the framework below reads them so.
 type Answer[T any] struct {
 	Status  int
 	ETag    string `header:"ETag"`
 	Body    T
-	version int64 // of the resource in the body, which If-Match may ask for; 0: there is none
+	version int64 // of the resource in the body, for If-Match; 0: none
 }
 
 // Versioned is an answer that shows a resource in a version.
@@ -36,7 +36,8 @@ func Versioned[T any](version int64, body T) *Answer[T] {
 // Body is an answer that shows no version.
 func Body[T any](body T) *Answer[T] { return &Answer[T]{Body: body} }
 
-// Shows returns what answers with a resource as a view has it, in its version, unless it could not be had.
+// Shows returns a function that answers with the view of a resource, with its version, or returns the error with which
+// the resource was read.
 func Shows[T, V any](view func(T) V) func(record.Entity[T], error) (*Answer[V], error) {
 	return func(e record.Entity[T], err error) (*Answer[V], error) {
 		if err != nil {
@@ -46,8 +47,8 @@ func Shows[T, V any](view func(T) V) func(record.Entity[T], error) (*Answer[V], 
 	}
 }
 
-// settle completes an answer with its ETag. A client that reads what it has already (If-None-Match) is told so, without
-// a body.
+// settle completes an answer with its ETag. A client that reads the body that it has already (If-None-Match) receives
+// 304 without a body.
 func (a *Answer[T]) settle(status int, reads bool, ifNoneMatch []string) (err error) {
 	a.Status = status
 	if a.ETag, err = TagOf(a.version, a.Body); err == nil && reads && Matches(ifNoneMatch, a.ETag) {
@@ -56,8 +57,8 @@ func (a *Answer[T]) settle(status int, reads bool, ifNoneMatch []string) (err er
 	return err
 }
 
-// TagOf is the ETag of a body: its digest, behind the version of the resource that it shows, if it has one. The version
-// alone would not do: an answer also shows what is stored elsewhere, like counts and the last use of a key.
+// TagOf is the ETag of a body: its digest, after the version of its resource, if it has one. The version alone is not
+// enough: an answer also has data that is stored elsewhere, like counts and the last use of a key.
 func TagOf(version int64, body any) (string, error) {
 	shown, err := json.Marshal(body)
 	if err != nil {
@@ -71,7 +72,7 @@ func TagOf(version int64, body any) (string, error) {
 }
 
 // WriteRead writes the answer to a read as an [Answer] is written: with its ETag, and without a body where the client
-// has it already. Its error is that the body cannot be written as JSON.
+// has the body already. It returns an error when the body cannot be written as JSON.
 func WriteRead(w http.ResponseWriter, c *Call, body any) error {
 	tag, err := TagOf(0, body)
 	if err != nil {
@@ -104,15 +105,15 @@ func Conditional(o huma.Operation) huma.Operation {
 	return o
 }
 
-// Known says whether the client has said that it has a body, which has no version, already; without If-None-Match it
-// has whatever there is.
+// Known reports whether If-None-Match of the request names a body, which has no version. It is true without
+// If-None-Match, too.
 func Known(ctx context.Context, body any) (bool, error) {
 	tag, err := TagOf(0, body)
 	said := callOf(ctx).ifNoneMatch
 	return len(said) == 0 || Matches(said, tag), err
 }
 
-// Matches says whether the lines of an If-None-Match header name an ETag.
+// Matches reports whether the lines of an If-None-Match header name an ETag.
 func Matches(ifNoneMatch []string, etag string) bool {
 	for _, line := range ifNoneMatch {
 		for tag := range strings.SplitSeq(line, ",") {
@@ -129,7 +130,8 @@ type Match struct {
 	IfMatch string `header:"If-Match" doc:"Only if the resource still has this ETag"`
 }
 
-// Precondition is the version that the header asks for, as record has it: 0 for any, -1 for one that nothing has.
+// Precondition is the version in the header, in the form of record: 0 for any version, -1 for a version that nothing
+// has.
 func (m Match) Precondition() record.Match {
 	v := strings.Trim(strings.TrimPrefix(m.IfMatch, "W/"), `"`)
 	if v == "" || v == "*" {
@@ -148,7 +150,7 @@ type IDPath struct {
 	ID string `path:"id"`
 }
 
-// Check returns a problem not_found when the path has what is no identifier, so that there is no such thing.
+// Check returns a problem not_found when the id in the path is not an identifier: then there is no such thing.
 func (in IDPath) Check(what string) error {
 	if !host.ValidID(in.ID) {
 		return problem.Missing(what + " " + in.ID)
@@ -156,7 +158,7 @@ func (in IDPath) Check(what string) error {
 	return nil
 }
 
-// OptionalTime is a time as answers have it; nil for none.
+// OptionalTime is a time in the form of answers; nil for none.
 func OptionalTime(t time.Time) *string {
 	if t.IsZero() {
 		return nil
@@ -186,7 +188,7 @@ func Views[T, V any](rows []record.Entity[T], view func(T) V) []V {
 	return Each(rows, func(e record.Entity[T]) V { return view(e.Value) })
 }
 
-// Each is what a function makes of each value of a list; without values an empty list, not nil.
+// Each returns the results of a function for each value of a list. Without values it is an empty list, not nil.
 func Each[T, V any](list []T, of func(T) V) []V {
 	made := make([]V, 0, len(list))
 	for _, one := range list {

@@ -10,24 +10,24 @@ import (
 	"agentplatform/internal/platform/share"
 )
 
-// smallBody is how much of each body counts apart from what large bodies divide, and how much of an answer does not
-// count at all. In bytes, as all limits here.
+// smallBody is the number of bytes of each body that count apart from the room of large bodies. It is also the number
+// of bytes of an answer that do not count at all. All limits here are in bytes.
 const smallBody = 64 << 10
 
-// What the JSON bodies that are held have together. Four organizations that take all they may leave the reserve to
-// others; half of it has room for one body of the largest size.
+// The limits of JSON bodies that are held, all together. Four organizations that use their whole limit leave the
+// reserve to others; half of the reserve has room for one body of the largest size.
 var (
 	limitsOfBodies = share.Limits{All: 80 << 20, Reserve: 16 << 20, Organization: 16 << 20, User: 12 << 20}
 	// limitsOfSmallBodies are for the first bytes of each body. Only very many connections reach them.
 	limitsOfSmallBodies = share.Limits{All: 128 << 20, Reserve: 32 << 20, Organization: 24 << 20, User: 16 << 20}
-	// limitsOfAnswers are for what large answers have beyond smallBody, until their clients have taken them.
+	// limitsOfAnswers are for the bytes of large answers beyond smallBody, until their clients have read them.
 	limitsOfAnswers = share.Limits{All: 160 << 20, Reserve: 32 << 20, Organization: 32 << 20, User: 24 << 20}
 )
 
-// largestAnswer is how much one answer may have beyond smallBody.
+// largestAnswer is the largest size of one answer beyond smallBody, in bytes.
 const largestAnswer = 48 << 20
 
-// What an answer calls that of which there is too little.
+// Names of scarce memory in answers.
 const (
 	requestBodies      = "request_bodies"
 	smallRequestBodies = "small_request_bodies"
@@ -36,10 +36,11 @@ const (
 	bytesHeld = "bytes"
 )
 
-// operators are who holds what operators take: they count apart from organizations, so nobody locks them out.
+// operators is the holder of the room for requests of operators. They count apart from organizations, so no
+// organization locks them out.
 const operators = "operators"
 
-// holderOf is who holds what a request of a principal takes.
+// holderOf is the holder of the room for a principal's request.
 func holderOf(p tenant.Principal) share.Holder {
 	h := share.Holder{Organization: p.Organization, User: p.User, Key: p.Key}
 	if p.Acting || p.Level.Covers(tenant.LevelOperator) {
@@ -48,8 +49,8 @@ func holderOf(p tenant.Principal) share.Holder {
 	return h
 }
 
-// exceeded is the answer to a request for which a limit of something that all divide leaves no room. what names it in
-// the answer; unit is empty for what is counted.
+// exceeded is the answer to a request for which a shared limit leaves no room. what names the limit in the answer; unit
+// is empty for counts.
 func exceeded(what, unit string, err error) error {
 	var r *share.Refusal
 	if !errors.As(err, &r) {
@@ -60,21 +61,21 @@ func exceeded(what, unit string, err error) error {
 	if r.Scope != share.Process {
 		p = problem.Exceeded(what, string(r.Scope), r.Max, r.Used, unit)
 	}
-	if p.RetryAfter = time.Second; unit == "" { // what is counted is held for longer
+	if p.RetryAfter = time.Second; unit == "" { // units that are counted are held for longer
 		p.RetryAfter = 5 * time.Second
 	}
 	return p
 }
 
-// roomFor takes room for a piece of an answer, until its client has taken it. What answers without a key is in memory
-// once for all clients, so it counts for nobody.
+// roomFor takes room for a piece of an answer, until its client has read it. Answers without a key are in memory once
+// for all clients, so they count for nobody.
 func (s *Server) roomFor(c *Call, n int) (give func(), err error) {
 	if n <= smallBody || c.Principal.Key == "" {
 		return func() {}, nil
 	}
 	part := s.answers.Part(holderOf(c.Principal))
 	size := int64(n - smallBody)
-	if size <= largestAnswer { // one that is larger than a user's limit is all that the user may have
+	if size <= largestAnswer { // an answer over a user's limit takes the user's whole limit
 		size = min(size, limitsOfAnswers.User)
 	}
 	if full := part.Take(size); full != nil {

@@ -23,7 +23,7 @@ import (
 	"agentplatform/internal/org/tenant"
 )
 
-// made is what a request has made.
+// made returns the ids in the answer to a request that makes a resource.
 func made(t *testing.T, e httpapitest.API, path, body string) (of struct {
 	Organization string `json:"organization_id"`
 	User         string `json:"user_id"`
@@ -37,7 +37,7 @@ func made(t *testing.T, e httpapitest.API, path, body string) (of struct {
 	return of
 }
 
-// organization makes an organization of so many users, and returns the API as a key of each, of a level, reaches it.
+// organization makes an organization of users users, and returns the API once for each of them, with a key of a level.
 func organization(t *testing.T, e httpapitest.API, users int, level string) (all []httpapitest.API) {
 	t.Helper()
 	id := made(t, e, "/organizations", `{"name":"o"}`).Organization
@@ -122,7 +122,7 @@ func questions(agent string) (all []question) {
 	return append(all, question{"POST /search", largest})
 }
 
-// unharmed checks that what an organization asks while others disturb is answered as it is without them.
+// unharmed checks that an organization's requests, while others disturb, get the answers that they get without them.
 func unharmed(t *testing.T, s *httptest.Server, e httpapitest.API, all []question, disturb func()) {
 	t.Helper()
 	alone := map[question]int{}
@@ -136,7 +136,7 @@ func unharmed(t *testing.T, s *httptest.Server, e httpapitest.API, all []questio
 	}
 }
 
-// besieged is the API behind a real server that waits for its clients, with an organization that only asks.
+// besieged is the API behind a real server that waits for its clients, with an organization that only sends requests.
 func besieged(t *testing.T) (e, other httpapitest.API, s *httptest.Server) {
 	t.Helper()
 	e = httpapitest.New(t, func(c *service.Config) { c.MaxBody, c.Stall = 64*mib, time.Hour })
@@ -146,8 +146,8 @@ func besieged(t *testing.T) (e, other httpapitest.API, s *httptest.Server) {
 	return e, other, s
 }
 
-// Two, three and four organizations that hold all bodies which they may, by bodies that do not end, leave room for
-// others: for small bodies at every door, and for large ones.
+// Two, three and four organizations hold all bodies that they may, with bodies that do not end. They leave room for
+// others: for small bodies at every entry point, and for large ones.
 func TestBodiesThatDoNotEndLeaveOthersRoom(t *testing.T) {
 	for attackers := 2; attackers <= 4; attackers++ {
 		for _, inChunks := range []bool{false, true} {
@@ -204,8 +204,8 @@ func TestSmallBodiesThatDoNotEndLeaveOthersRoom(t *testing.T) {
 	empty(t, e)
 }
 
-// A user who holds all that a user may leaves room for those of the same organization. What is refused says whose limit
-// it was, at each door as its clients read it.
+// A user at the user's limit leaves room for others of the same organization. A refusal names the limit, at each entry
+// point in the form that its clients read.
 func TestARefusedShareSaysWhoseItIs(t *testing.T) {
 	e, _, s := besieged(t)
 	users := organization(t, e, 2, "admin")
@@ -276,7 +276,7 @@ func TestWhenAllRoomForBodiesIsTaken(t *testing.T) {
 	assert.Equal(t, http.StatusOK, other.Send("POST", "/search", padded(smallSize)).Code, "small bodies pass")
 }
 
-// large adds a route whose answers have as many bytes as the query says.
+// large adds a route whose answers have the number of bytes in the query.
 func large(e httpapitest.API) {
 	e.Handle("GET", "/large", tenant.LevelRead, func(w http.ResponseWriter, r *http.Request, _ *httpapi.Call) error {
 		size, err := strconv.Atoi(r.URL.Query().Get("bytes"))
@@ -287,7 +287,8 @@ func large(e httpapitest.API) {
 	})
 }
 
-// Readers of two, three and four organizations that ask for large answers and take nothing of them leave others theirs.
+// Readers of two, three and four organizations request large answers and read nothing of them. They leave room for
+// others.
 func TestAnswersThatAreNotTakenLeaveOthersRoom(t *testing.T) {
 	for attackers := 2; attackers <= 4; attackers++ {
 		t.Run(fmt.Sprint(attackers), func(t *testing.T) {
@@ -341,7 +342,7 @@ func TestAnAnswerWithoutRoomIsRefused(t *testing.T) {
 	empty(t, e)
 }
 
-// Who shows no key holds nothing of what organizations divide.
+// An answer to a request without a key takes no room of the limits that organizations share.
 func TestAnswersWithoutAKeyCountForNobody(t *testing.T) {
 	e, _, s := besieged(t)
 	for range 20 {
@@ -355,7 +356,7 @@ func TestAnswersWithoutAKeyCountForNobody(t *testing.T) {
 	}
 }
 
-// Whatever becomes of a request, what it held comes back.
+// Room that a request holds comes back after any end of the request.
 func TestWhatIsHeldComesBack(t *testing.T) {
 	e := httpapitest.New(t, func(c *service.Config) { c.MaxBody, c.Stall = 64*mib, time.Hour })
 	large(e)

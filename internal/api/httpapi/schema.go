@@ -18,7 +18,7 @@ type UnionMember struct {
 // Member is a type that some values of the union's discriminator name.
 func Member[T any](values ...string) UnionMember { return UnionMember{reflect.TypeFor[T](), values} }
 
-// Union is the schema of one of several types, which the member named by says.
+// Union is the schema of one of several types; the value of the member named by selects the type.
 func Union(r huma.Registry, by, description string, members ...UnionMember) *huma.Schema {
 	s := &huma.Schema{
 		Description: description, Discriminator: &huma.Discriminator{PropertyName: by, Mapping: map[string]string{}},
@@ -33,13 +33,13 @@ func Union(r huma.Registry, by, description string, members ...UnionMember) *hum
 	return s
 }
 
-// Nullable is a value that may be null. In a body it tells null from absent.
+// Nullable is a value that may be null. In a body null differs from absent.
 type Nullable[T any] struct {
 	Value *T
 	Said  bool // the body has the member
 }
 
-// Schema says so in the document, whose library has no word for an object that may be null.
+// Schema marks the value as nullable in the document. The library itself cannot describe an object that may be null.
 func (Nullable[T]) Schema(r huma.Registry) *huma.Schema {
 	s := r.Schema(reflect.TypeFor[T](), true, "")
 	if s.Ref != "" {
@@ -66,14 +66,14 @@ func (n Nullable[T]) Edit() *T {
 	return n.Value
 }
 
-// Patch is an object, or null, that is merged into what is stored; it is as it was sent.
+// Patch is an object, or null, that is merged into the stored one. It has the bytes that were sent.
 type Patch[T any] struct{ json.RawMessage }
 
 // Schema implements [huma.SchemaProvider].
 func (Patch[T]) Schema(r huma.Registry) *huma.Schema { return Nullable[T]{}.Schema(r) }
 
-// ID is a parameter of a query that names a thing by its identifier: the framework refuses whatever is none. Empty
-// means that nothing was said.
+// ID is a query parameter that names a thing by its identifier: the framework refuses any other text. Empty means that
+// the parameter is absent.
 type ID string
 
 // Schema describes an identifier to the framework.
@@ -83,7 +83,7 @@ func (ID) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-// ChatID is a parameter of a query that names a chat, whose identifier clients may choose.
+// ChatID is a query parameter that names a chat. Clients may choose the identifier of a chat.
 type ChatID string
 
 // Schema describes a chat's identifier to the framework.

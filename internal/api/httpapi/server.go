@@ -24,32 +24,32 @@ import (
 // Base is where the API lives.
 const Base = "/api/v1"
 
-// Config is what a server is made of.
+// Config has the settings and dependencies of a server.
 type Config struct {
 	Tenants *tenant.Tenants
 	Host    host.Host
 	Log     *slog.Logger
 	Tracer  *trace.Tracer        // nil: requests leave no traces
-	Metrics *prometheus.Registry // nil: requests are not counted for anybody
-	Slow    func()               // is told of each slow answer (see slowAnswer); nil: nobody is
+	Metrics *prometheus.Registry // nil: requests are not counted
+	Slow    func()               // is called for each slow answer (see slowAnswer); may be nil
 	Failed  func()               // is called for each answer that is a failure of the service; it may be nil
-	// Wakeup is called with a job that a request has begun, or a delivery to be tried again, so that it need not wait
-	// for the sweeper. It may be nil.
+	// Wakeup is called with a job that a request has begun, or with a delivery that needs another attempt. These then
+	// need not wait for the sweeper. It may be nil.
 	Wakeup func(ctx context.Context, kind events.NudgeKind, id, organization string)
 
 	MaxBody     int64
-	Stall       time.Duration     // how long a client may neither send nor take anything; 0: half a minute
+	Stall       time.Duration     // how long a client may neither send nor read; 0: half a minute
 	Streams     int               // that are open, and waits; 0: no limit, as below
 	Shares      Shares            // of these
-	Shared      *ratelimit.Shared // what processes tell each other of keys; nil: there are no others
+	Shared      *ratelimit.Shared // the usage of keys in other processes; nil: there are none
 	KeyChats    int               // streams of one organization, of all processes; 0: no limit, or none that is shared
-	Connections int               // that have shown a key, and that have shown none
-	Strangers   int               // connections of one address that have shown no key
+	Connections int               // with a key, and without
+	Strangers   int               // connections of one address without a key
 	MaxStream   time.Duration     // after this a bounded stream ends; 0: never
 	PublicURL   string
 }
 
-// Shares are the limits of an organization, a user and a key on streams, and on waits; 0: the usual part.
+// Shares are the limits of an organization, a user and a key on streams, and on waits; 0: the default part.
 type Shares struct{ Organization, User, Key int }
 
 // Server answers requests by the operations that were added to it.
@@ -59,7 +59,7 @@ type Server struct {
 	entered http.Handler // see entrance
 	mux     *http.ServeMux
 	api     huma.API
-	// document is the OpenAPI document, which is made when it is asked for first.
+	// document is the OpenAPI document, which is made at the first request for it.
 	document func() *huma.OpenAPI
 	metrics  *metrics
 
@@ -113,7 +113,7 @@ func (s *Server) Wake(ctx context.Context, kind events.NudgeKind, id, organizati
 	}
 }
 
-// Began is the answer to what has begun a job, unless that failed.
+// Began is the answer to a request that has begun a job, or the error of that request.
 func (s *Server) Began(ctx context.Context, job, organization string, err error) (*struct{}, error) {
 	if err == nil {
 		s.Wake(ctx, events.NudgeJob, job, organization)
@@ -121,8 +121,8 @@ func (s *Server) Began(ctx context.Context, job, organization string, err error)
 	return nil, err
 }
 
-// Stop ends waiting requests with what they have, and streams with their final event. It returns when all streams have
-// ended. Their clients have finalTime together to take what is still written.
+// Stop ends waiting requests with the results so far, and streams with their final event. It returns when all streams
+// have ended. All their clients together have finalTime to read the rest.
 func (s *Server) Stop() {
 	s.streams.stop(s.stop)
 	s.streams.ended.Wait()

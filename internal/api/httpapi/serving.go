@@ -11,8 +11,9 @@ import (
 	"agentplatform/internal/platform/share"
 )
 
-// IdleTimeout is how long the server keeps a connection without a request. It is longer than a load balancer in front
-// keeps one (120 s, infra/stacks): the side that closes first must not be the one that is called.
+// IdleTimeout is how long the server keeps a connection without a request. It is longer than the time of a load
+// balancer in front (120 s, infra/stacks). The load balancer must close first: else it may send a request on a
+// connection that the server closes.
 const IdleTimeout = 130 * time.Second
 
 // HTTP makes the server that the API is reached through, with its limits on connections.
@@ -24,15 +25,15 @@ func (s *Server) HTTP() *http.Server {
 	}
 }
 
-// connections counts connections: those that have shown no good key yet by their address, the others by who sent their
-// last request. A connection without a key beyond the share of its address is closed.
+// connections counts connections. Those without a good key yet count by their address, the others by the sender of
+// their last request. A connection without a key beyond the share of its address is closed.
 type connections struct {
 	anonymous, keyed *share.Pool
 	of               sync.Map // *sharedConnection, by net.Conn
 }
 
-// sharedConnection is whose share an open connection has. Requests of one connection may come at the same
-// time, and behind a proxy from many.
+// sharedConnection is the holder of an open connection's share. Requests of one connection may come at the same time,
+// and behind a proxy from many senders.
 type sharedConnection struct {
 	mu     sync.Mutex
 	part   *share.Part // nil: it is closed
@@ -72,8 +73,8 @@ func (h *sharedConnection) close() {
 	h.part = nil
 }
 
-// known is called when the connection of a request has shown a good key. Its error is the answer where the share of its
-// holder is used up: then the connection is closed.
+// known is called when the connection of a request has shown a good key. It returns an error as the answer where the
+// share of the key's holder is used up: then the connection is closed.
 func (s *connections) known(w http.ResponseWriter, r *http.Request, holder share.Holder) error {
 	held, is := r.Context().Value(connectionKey{}).(*sharedConnection)
 	if !is {

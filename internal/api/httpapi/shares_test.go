@@ -66,7 +66,7 @@ func ask(t *testing.T, s *httptest.Server, e httpapitest.API, path string) (net.
 	return c, answer.StatusCode, why
 }
 
-// However many keys an organization has, its streams leave the reserve to others, and the operator has its own.
+// An organization with any number of keys leaves the reserve of streams to others, and the operator has its own.
 func TestStreamsOfAnOrganizationLeaveOthersRoom(t *testing.T) {
 	e := httpapitest.New(t, func(c *service.Config) { c.Streams = 20 })
 	s := limited(t, e)
@@ -93,7 +93,8 @@ func TestStreamsOfAnOrganizationLeaveOthersRoom(t *testing.T) {
 	}
 }
 
-// Connections count for who sent their last request, also while they are idle, and come back when they are closed.
+// Connections count for the sender of their last request, also while they are idle. They are released when they are
+// closed.
 func TestConnectionsOfAnOrganizationLeaveOthersRoom(t *testing.T) {
 	e := httpapitest.New(t, func(c *service.Config) { c.Connections = 20 })
 	s := limited(t, e)

@@ -18,8 +18,8 @@ const (
 	connectionsShared = "connections"
 )
 
-// byNumber divides so many of something that is counted. Without other limits an organization has half, a user
-// two fifths and a key three tenths. Without a number for all, only the other limits hold.
+// byNumber divides all units of a resource that is counted. Without other limits an organization has half, a user two
+// fifths and a key three tenths. Without a number for all, only the other limits hold.
 func byNumber(all, organization, user, key int) *share.Pool {
 	limits := share.Limits{
 		All: math.MaxInt64, Organization: int64(organization), User: int64(user), Key: int64(key),
@@ -35,8 +35,8 @@ func byNumber(all, organization, user, key int) *share.Pool {
 }
 
 // TakeSlot takes a stream slot for the call, which has it until the request has been answered. It is called before the
-// answer begins. Its error, of kind Limited or Unavailable, is the answer where no slot is free. A call has one slot at
-// most, of a stream or of a wait.
+// answer begins. It returns an error of kind Limited or Unavailable as the answer where no slot is free. A call has one
+// slot at most, of a stream or of a wait.
 func (s *Server) TakeSlot(ctx context.Context, c *Call) error {
 	if c.slot != nil {
 		return nil
@@ -69,9 +69,9 @@ func (s *Server) slotted(next http.Handler) http.Handler {
 	})
 }
 
-// mayWait returns for how much longer a request may wait that has waited for some time. Where processes share slots, a
-// POST that waits for longer than shortWait takes them: it keeps a function busy. Reads keep none of the
-// functions that answer messages.
+// mayWait returns how much longer a request may wait that has waited for some time. Where processes share slots, a POST
+// that waits for longer than shortWait takes them: it keeps a function busy. Reads take no shared slot: they occupy
+// none of the functions that answer messages.
 func (s *Server) mayWait(ctx context.Context, c *Call, posted bool) func(lasted time.Duration) time.Duration {
 	here := sync.OnceValue(func() bool { return s.takeWait(c) })
 	shared := sync.OnceValue(func() bool { return s.takeShared(ctx, c) == nil })
@@ -92,7 +92,7 @@ func (s *Server) mayWait(ctx context.Context, c *Call, posted bool) func(lasted 
 	}
 }
 
-// takeWait takes the slot of a wait. Waits of one request, as those of a batch, have one.
+// takeWait takes the slot of a wait. All waits of one request, for example of a batch, have one slot.
 func (s *Server) takeWait(c *Call) bool {
 	part := s.waitSlots.Part(holderOf(c.Principal))
 	if part.Take(1) != nil {
@@ -108,8 +108,9 @@ type sharedSlot struct {
 	number int
 }
 
-// takeShared takes one of the slots that an organization has in all processes together, and one of its user's, who has
-// four fifths as many. Where the table cannot be read, the stream is let in: its next read is of the same table.
+// takeShared takes one of the slots that an organization has in all processes together. It also takes one of its
+// user's, who has four fifths as many. Where the table cannot be read, the stream begins: its next read is of the same
+// table.
 func (s *Server) takeShared(ctx context.Context, c *Call) error {
 	if s.Shared == nil || s.KeyChats == 0 || len(c.shared) > 0 {
 		return nil

@@ -16,21 +16,21 @@ import (
 	"agentplatform/internal/platform/waiting"
 )
 
-// stallTime is after how long a client that neither sends nor takes anything is cut off; the reader of a stream comes
-// back to a fresh init.
+// stallTime is the time after which a client that neither sends nor reads is cut off. The reader of a stream comes back
+// to a fresh init.
 const stallTime = 30 * time.Second
 
 // Stream is an answer that is written while a run goes on.
 type Stream struct {
 	ContentType string
-	Of          lifecycle.Whose // whose run it is: the stream ends when its reader may see it no more
-	Bounded     bool            // it ends before the function would be ended whose answer it is
-	// Follow writes what happens, until its context ends or the sink takes no more.
+	Of          lifecycle.Whose // of the run: the stream ends when its reader loses the right to it
+	Bounded     bool            // it ends before the time of the function that answers is over
+	// Follow writes events until its context ends or the sink is closed.
 	Follow func(ctx context.Context, out *Sink) error
 	// Final writes the final event of a stream that the server ends. It may be nil.
 	Final func(out *Sink)
-	// Short writes the final event of a stream that ends early for another reason: an error, the end of its reader's
-	// right, the removal of its run. It must not show anything of the run. It may be nil.
+	// Short writes the final event of a stream that ends early for another reason. These are an error, the end of its
+	// reader's right, and the removal of its run. It must not write any data of the run. It may be nil.
 	Short func(out *Sink)
 }
 
@@ -46,8 +46,8 @@ func (s Stream) short(out *Sink) {
 	}
 }
 
-// Stream follows the call's run until the run, the client, the reader's right or the server ends. Its error, of kind
-// Limited or Unavailable, is the answer where no stream slot is free: then the stream has not begun.
+// Stream follows the call's run until the run, the client, the reader's right or the server ends. It returns an error
+// of kind Limited or Unavailable as the answer where no stream slot is free: then the stream has not begun.
 func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, stream Stream) error {
 	if err := s.TakeSlot(ctx, c); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (s *Server) finishStream(ctx context.Context, c *Call, out *Sink, stream St
 	}
 }
 
-// finalTime is how long all clients together have to take what their streams still write when the server stops.
+// finalTime is how long all clients together have to read the rest of their streams when the server stops.
 const finalTime = 2 * time.Second
 
 // openStreams are the streams that a server is writing.
@@ -176,9 +176,9 @@ func streamHeaders(w http.ResponseWriter, contentType, run string) {
 	}
 }
 
-// WhileAllowed calls wait with a context that ends when the principal's right ends, or the right to a run if of names
-// one, or when the server stops. The end of the context is not an error, unless the right has ended. Other errors are
-// those of wait.
+// WhileAllowed calls wait with a context. The context ends when the principal's right ends, or the right to a run if of
+// names one, or when the server stops. The end of the context is not an error, unless the right has ended. Other errors
+// are those of wait.
 func (s *Server) WhileAllowed(
 	ctx context.Context, p tenant.Principal, of lifecycle.Whose, wait func(context.Context) error,
 ) error {
@@ -196,8 +196,8 @@ func (s *Server) WhileAllowed(
 	return err
 }
 
-// withRight returns a context that ends when the principal's right ends, or the right to a run if of names one, or when
-// the server stops. It also ends where the right cannot be checked because of a panic, with which end then panics. The
+// withRight returns a context. The context ends when the principal's right ends, or the right to a run if of names one,
+// or when the server stops. It also ends when a panic stops the checks of the right; end then panics with it. The
 // caller must call end.
 func (s *Server) withRight(
 	ctx context.Context, p *tenant.Principal, of lifecycle.Whose,
@@ -205,7 +205,7 @@ func (s *Server) withRight(
 	allowed, cancel := context.WithCancel(ctx)
 	goOn := context.AfterFunc(s.stopping, cancel)
 	right = s.Tenants.RightTo(p, of)
-	var mu sync.Mutex // held during each check; it guards what follows
+	var mu sync.Mutex // held during each check; it guards the variables below
 	var timer *time.Timer
 	var died *host.Panic
 	mu.Lock()
@@ -235,21 +235,21 @@ func (s *Server) withRight(
 	}
 }
 
-// Sink is the writing end of a stream. It takes nothing more when the client is gone or its right has ended.
+// Sink is the writing end of a stream. It accepts nothing more when the client is gone or its right has ended.
 type Sink struct {
 	w          http.ResponseWriter
 	controller *http.ResponseController
-	may        func() bool // whether the reader may still read the run, asked before each write; nil: it may
+	may        func() bool // whether the reader may still read the run, checked before each write; nil: it may
 	failed     error
 }
 
 var errRightEnded = errors.New("httpapi: the right to the stream has ended")
 
-// Heartbeat writes a comment of Server-Sent Events, which keeps the connection alive. It returns why nothing can be
-// written to the client any more, as the others do, for good.
+// Heartbeat writes a comment of Server-Sent Events, which keeps the connection alive. It returns the error after which
+// nothing can be written to the client any more, as the others do.
 func (o *Sink) Heartbeat() error { return o.put([]byte(": heartbeat\n\n")) }
 
-// Retry tells a client of Server-Sent Events to come back after a second when the connection breaks.
+// Retry makes a client of Server-Sent Events connect again 1 s after the connection breaks.
 func (o *Sink) Retry() error { return o.put([]byte("retry: 1000\n\n")) }
 
 // Event writes an event with its name and its number as Server-Sent Events have it. JSON holds no line break, so one
@@ -258,7 +258,7 @@ func (o *Sink) Event(name string, id int64, v any) error {
 	return o.json(fmt.Appendf(nil, "event: %s\nid: %d\ndata: ", name, id), v, []byte("\n\n"))
 }
 
-// Data writes an event that has neither name nor number.
+// Data writes an event without a name and without a number.
 func (o *Sink) Data(v any) error { return o.json([]byte("data: "), v, []byte("\n\n")) }
 
 // Named writes an event that has a name and no number.
@@ -280,7 +280,7 @@ func (o *Sink) json(before []byte, v any, after []byte) error {
 	return o.put(before, append(data, after...))
 }
 
-// Write writes a piece of a stream that somebody else puts together.
+// Write writes a piece of a stream whose format the caller writes itself.
 func (o *Sink) Write(p []byte) (int, error) {
 	if err := o.put(p); err != nil {
 		return 0, err

@@ -33,7 +33,7 @@ type live struct {
 	lines  chan string   // each is written as it comes; the stream ends when it is closed
 	begun  chan struct{} // has an element for each stream that has begun
 	ended  chan struct{} // has one for each that has ended
-	err    error         // what the next stream ends with after its lines
+	err    error         // the error with which the next stream ends after its lines
 	panics bool          // the next stream panics after its lines
 }
 
@@ -265,7 +265,7 @@ func TestAStreamOfAConnectionFails(t *testing.T) {
 	}
 }
 
-// stuck has a stream write more than its client, who takes nothing, and all buffers have room for.
+// stuck makes a stream write more than its client, which reads nothing, and all buffers have room for.
 func stuck(t *testing.T, l *live) {
 	t.Helper()
 	c := say(t, l.server, l.Head("GET", "/api/v1/stream", ""))
@@ -276,7 +276,7 @@ func stuck(t *testing.T, l *live) {
 	l.lines <- strings.Repeat("x", 32<<20)
 }
 
-// A client that takes nothing does not hold up a stop.
+// A client that reads nothing does not delay a stop.
 func TestAStopWaitsForNoClientOfAStream(t *testing.T) {
 	l := goLive(t, plain, func(*httpapi.Config) {})
 	stuck(t, l)
@@ -286,7 +286,7 @@ func TestAStopWaitsForNoClientOfAStream(t *testing.T) {
 	assert.Less(t, time.Since(began), patience/2, "a stall may last longer")
 }
 
-// A client that takes nothing is cut off.
+// A client that reads nothing is cut off.
 func TestAStreamWaitsForItsClientAWhile(t *testing.T) {
 	l := goLive(t, plain, func(c *httpapi.Config) { c.Stall = time.Second })
 	stuck(t, l)

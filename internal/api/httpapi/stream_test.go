@@ -38,7 +38,7 @@ func small(t *testing.T, change func(*httpapi.Config), routes func(*httpapi.Serv
 	return e
 }
 
-// streaming is a server whose one operation streams what follow writes.
+// streaming is a server whose one operation streams the events of follow.
 func streaming(
 	t *testing.T, change func(*httpapi.Config), follow func(context.Context, *httpapi.Sink) error,
 ) httpapitest.API {
@@ -71,7 +71,7 @@ func until(ctx context.Context, out *httpapi.Sink) error {
 	return ctx.Err()
 }
 
-// A stream that is a function's answer ends before the function would be ended, with last words.
+// A stream that is a function's answer ends before the function would be ended, with a final event.
 func TestABoundedStreamEndsInTime(t *testing.T) {
 	e := streaming(t, func(c *httpapi.Config) { c.MaxStream = time.Second }, until)
 	w := get(e, "/stream")
@@ -81,7 +81,7 @@ func TestABoundedStreamEndsInTime(t *testing.T) {
 	assert.Equal(t, "0123456789abcdef01234567", w.Header().Get("X-Agent-Run-Id"))
 }
 
-// A server that stops ends its streams with last words, and begins none.
+// A server that stops ends its streams with a final event, and begins none.
 func TestAStopEndsStreams(t *testing.T) {
 	begun := make(chan struct{})
 	e := streaming(t, func(*httpapi.Config) {}, func(ctx context.Context, out *httpapi.Sink) error {
@@ -111,7 +111,7 @@ func TestWhatIsWrittenToAStream(t *testing.T) {
 	assert.Empty(t, e.Written.String())
 }
 
-// A value that JSON has no word for breaks the stream off, and the log says so.
+// A value that JSON cannot represent breaks the stream off, and the log has the failure.
 func TestAStreamThatBreaksOffIsLogged(t *testing.T) {
 	e := streaming(t, func(*httpapi.Config) {}, func(_ context.Context, out *httpapi.Sink) error {
 		return out.Line(func() {})
@@ -128,7 +128,7 @@ func TestAStreamOfWhatIsDeletedEndsWithoutAnError(t *testing.T) {
 	assert.Empty(t, e.Written.String())
 }
 
-// Whatever an operation streams, nothing of it is written once the reader's right has ended.
+// No operation writes to a stream once the reader's right has ended.
 func TestAStreamWritesNothingAfterItsRightHasEnded(t *testing.T) {
 	var e httpapitest.API
 	e = small(t, func(*httpapi.Config) {}, func(s *httpapi.Server) {
@@ -154,7 +154,8 @@ func TestAStreamWritesNothingAfterItsRightHasEnded(t *testing.T) {
 	assert.Equal(t, "\"before\"\n", get(e, "/stream").Body.String())
 }
 
-// However many changes come together, the one that ends a right is not missed until the next check without a change.
+// With any number of changes at the same time, the change that ends a right is not missed until the next check without
+// a change.
 func TestNoChangeOfRightsIsMissed(t *testing.T) {
 	for range 10 {
 		e := small(t, func(*httpapi.Config) {}, func(*httpapi.Server) {})
@@ -183,7 +184,7 @@ func TestNoChangeOfRightsIsMissed(t *testing.T) {
 	}
 }
 
-// broken is a table that panics while it is told to.
+// broken is a table that panics while its member is is true.
 type broken struct {
 	table.Table
 	is *atomic.Bool
@@ -196,7 +197,7 @@ func (b broken) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, erro
 	return b.Table.Get(ctx, keys...)
 }
 
-// A panic of what watches a stream's right ends the stream, and nothing but the stream.
+// A panic in the watch of a stream's right ends the stream, and nothing else.
 func TestAPanicOfAWatchEndsTheStream(t *testing.T) {
 	var is atomic.Bool
 	var e httpapitest.API
@@ -219,7 +220,7 @@ func TestAPanicOfAWatchEndsTheStream(t *testing.T) {
 	assert.Zero(t, e.OpenStreams())
 }
 
-// processes are two of the same deployment, that share what they know of keys.
+// processes are two of the same deployment, which share the usage of keys.
 func processes(t *testing.T, organization string, change func(*httpapi.Config)) (one, other httpapitest.API) {
 	t.Helper()
 	e := httpapitest.New(t)
@@ -245,7 +246,7 @@ func processes(t *testing.T, organization string, change func(*httpapi.Config)) 
 	return server(), server()
 }
 
-// glimpse opens a stream that ends at once, and returns how it was answered.
+// glimpse opens a stream that ends immediately, and returns its status.
 func glimpse(e httpapitest.API) int { return get(e, "/x?glimpse").Code }
 
 func TestTheRateOfAKeyHoldsOverProcesses(t *testing.T) {
@@ -274,7 +275,7 @@ func TestStreamsOfAnOrganizationAreLimitedOverProcesses(t *testing.T) {
 		"a place is given back")
 }
 
-// Keys of one user have four fifths of what the organization has. The rest is left to its colleagues.
+// Keys of one user have four fifths of the organization's slots. The rest is left to its colleagues.
 func TestStreamsOfAUserLeaveColleaguesSomeOverProcesses(t *testing.T) {
 	one, other := processes(t, `{}`, func(c *httpapi.Config) { c.KeyChats, c.MaxStream = 5, time.Minute })
 	boss, err := one.Tenants.Authenticate(t.Context(), one.Key)
@@ -320,8 +321,8 @@ func TestStreamsOfAUserLeaveColleaguesSomeOverProcesses(t *testing.T) {
 	}
 }
 
-// A request keeps its function for as long as it waits, so a long wait takes a place as a stream does. One that gets
-// none is not refused: it ends.
+// A request keeps its function for as long as it waits, so a long wait takes a stream slot. A wait without a slot is
+// not refused: it ends.
 func TestLongWaitsAreLimitedOverProcesses(t *testing.T) {
 	const long = 5 * time.Second
 	var left []time.Duration

@@ -23,15 +23,15 @@ import (
 
 const unknownMember = "is not known here"
 
-// Members are the names that the members of an object may have, each with those inside of it; nil: anything may be.
+// Members are the names that the members of an object may have, each with the members inside it; nil: any members.
 type Members map[string]Members
 
 // MembersOf are those of a type.
 func MembersOf[T any]() Members { return membersOf(nil, reflect.TypeFor[T]()) }
 
-// membersOfBody are those that the body of an operation may have; in and out are its input and its output. A body whose
-// type has a field _ with additionalProperties:"false" may have those of the type, as in the document. That of a
-// PATCH may have those of the answer besides. Any other may have any.
+// membersOfBody are the members that the body of an operation may have; in and out are the types of its input and
+// output. A body whose type has a field _ with additionalProperties:"false" may have the members of the type, as in the
+// document. The body of a PATCH may also have those of the answer. Any other body may have any members.
 func (o *Operation) membersOfBody(in, out reflect.Type) Members {
 	var of []reflect.Type
 	body, has := in.FieldByName("Body")
@@ -54,8 +54,8 @@ func closed(t reflect.Type) bool {
 	return mark.Tag.Get("additionalProperties") == "false"
 }
 
-// membersOf are the members that any of the types has, nil where one of them is free to have any. within are the types
-// around, which are free inside of themselves.
+// membersOf are the members that any of the types has, nil where one of them may have any members. within are the outer
+// types, which may have any members inside themselves.
 func membersOf(within []reflect.Type, of ...reflect.Type) Members {
 	if len(of) == 0 {
 		return nil
@@ -89,7 +89,7 @@ func addFields(t reflect.Type, into map[string][]reflect.Type) {
 	}
 }
 
-// inner is the type of an object behind a pointer, in a list, or that may be null.
+// inner is the type of an object after a pointer, a list or a nullable value is removed.
 func inner(t reflect.Type) reflect.Type {
 	for {
 		wrapped, is := reflect.Zero(t).Interface().(interface{ inside() reflect.Type })
@@ -104,7 +104,7 @@ func inner(t reflect.Type) reflect.Type {
 	}
 }
 
-// readsItself reports whether a type reads its JSON by code of its own.
+// readsItself reports whether a type decodes its JSON with its own code.
 func readsItself(t reflect.Type) bool {
 	switch reflect.New(t).Interface().(type) {
 	case json.Unmarshaler, jsonv2.UnmarshalerFrom, encoding.TextUnmarshaler:
@@ -116,7 +116,7 @@ func readsItself(t reflect.Type) bool {
 func (Nullable[T]) inside() reflect.Type { return reflect.TypeFor[T]() }
 func (Patch[T]) inside() reflect.Type    { return reflect.TypeFor[T]() }
 
-// Check returns an invalid field for the first unknown member of a body that [CheckJSON] has let through.
+// Check returns an invalid field for the first unknown member of a body that [CheckJSON] has accepted.
 func (m Members) Check(at string, body []byte) error {
 	if m == nil || len(body) == 0 {
 		return nil

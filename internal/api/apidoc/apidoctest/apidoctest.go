@@ -1,5 +1,5 @@
-// Package apidoctest holds answers against the OpenAPI document: whatever a test asks for, its answer must be one that
-// the document has. Only tests import it.
+// Package apidoctest checks answers against the OpenAPI document: the document must have every answer that a test
+// receives. Only tests import it.
 package apidoctest
 
 import (
@@ -29,7 +29,7 @@ type Document struct {
 
 const at = "https://document.test/openapi.json"
 
-// New reads a document. It fails when that is no JSON.
+// New reads a document. It fails when the document is not JSON.
 func New(document []byte) (*Document, error) {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
 	if err != nil {
@@ -45,11 +45,11 @@ func New(document []byte) (*Document, error) {
 	return d, c.AddResource(at, raw)
 }
 
-// maxBody is how much of a body is looked at; larger ones are lists of what smaller ones have, too.
+// maxBody is the largest body that is checked, in bytes. Larger ones are lists of rows that smaller ones have, too.
 const maxBody = 256 << 10
 
-// Answer is nil when the document has the answer to a request of a method and a path: its status by number, its type,
-// its body and its headers. What no operation is asked for is not looked at.
+// Answer is nil when the document has the answer to a request of a method and a path. The document must have its status
+// by number, its type, its body and its headers. A request that belongs to no operation is not checked.
 func (d *Document) Answer(method string, asked *url.URL, status int, header http.Header, body []byte) error {
 	path, operation := d.operation(method, asked.EscapedPath())
 	if operation == nil {
@@ -101,7 +101,7 @@ func (d *Document) Webhook(event string, body []byte) error {
 	return d.fits("#/webhooks/"+escaped(event)+"/post/requestBody/content/application~1json/schema", body)
 }
 
-// headersFit says whether an answer has the headers that it always has, and none that is not described.
+// headersFit returns an error when an answer lacks a header that it always has, or has one that is not described.
 func headersFit(response map[string]any, header http.Header) error {
 	described, _ := response["headers"].(map[string]any)
 	names := slices.Collect(maps.Keys(described))
@@ -119,7 +119,7 @@ func headersFit(response map[string]any, header http.Header) error {
 		of, _ := described[names[i]].(map[string]any)
 		always := of["required"] == true || alwaysThere[fmt.Sprint(of["$ref"])]
 		if name == "ETag" && strings.HasPrefix(header.Get("Content-Type"), "text/event-stream") {
-			always = false // a stream beside a body that has one
+			always = false // a stream, where the other body has one
 		}
 		if always && header.Get(name) == "" {
 			return fmt.Errorf("the header %s is not there", name)
@@ -212,7 +212,7 @@ func matches(pattern, path string) bool {
 	return true
 }
 
-// at is what a reference names.
+// at is the object that a reference names.
 func (d *Document) at(ref string) map[string]any {
 	var value any = d.raw
 	for part := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {

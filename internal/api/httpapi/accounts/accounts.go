@@ -1,6 +1,6 @@
 // Package accounts is the area of the API for organizations, users, groups and API keys.
 //
-// It holds no rule about who may do what to whom; those are tenant's. It imports the framework above it and no other
+// It holds no rule about rights over these; the rules are tenant's. It imports the framework above it and no other
 // area.
 package accounts
 
@@ -38,12 +38,12 @@ func Routes(s *httpapi.Server, store *record.Store) {
 	httpapi.Route(meta, "GET /me", "me", "Who this key is, and what it may", h.me)
 }
 
-// admins is what the operations of admins on a kind of resource have in common.
+// admins has the common settings of the operations of admins on a kind of resource.
 func (h *handlers) admins(tag, what string) httpapi.Routes {
 	return httpapi.Routes{Server: h.Server, Tag: tag, What: what, Read: tenant.LevelAdmin, Write: tenant.LevelAdmin}
 }
 
-// own is the principal's organisation; there is none in the scope of none.
+// own is the principal's organisation. It returns a problem not_found for a principal without one.
 func own(p tenant.Principal) (string, error) {
 	if p.Organization == record.NoOrganization {
 		return "", problem.New(problem.NotFound, "not_found", "this key belongs to no organization")
@@ -51,7 +51,7 @@ func own(p tenant.Principal) (string, error) {
 	return p.Organization, nil
 }
 
-// overlap is the body of what gives a secret or a key a new text.
+// overlap is the body of a request that gives a secret or a key a new text.
 type overlap struct {
 	OverlapSeconds *int `json:"overlap_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"how long the old one stays good; a day by default, 0 ends it at once"`
 }

@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/api/httpapi/httpapitest"
 )
 
-// sent is what an operation answers that must succeed.
+// sent is the answer of an operation that must succeed.
 func sent(t *testing.T, e httpapitest.API, method, path, body string) map[string]any {
 	t.Helper()
 	w := e.Send(method, path, body)
@@ -50,7 +50,7 @@ func TestNullGoesBackToTheDefault(t *testing.T) {
 	}
 }
 
-// Whoever is no operator names no organization but its own.
+// A caller that is not an operator names no organization except its own.
 func TestOperatorsAloneNameAnOrganization(t *testing.T) {
 	e := httpapitest.New(t)
 	other := sent(t, e, "POST", "/organizations", `{"name":"other"}`)["organization_id"].(string)

@@ -33,7 +33,7 @@ type activity struct {
 	Users         []activityOfUser `json:"users" doc:"those with runs that count, most first"`
 }
 
-// readActivity counts by the slots that runs hold, so that it costs what is active now, whatever there was.
+// readActivity counts the slots that runs hold, so its cost grows with the active runs, and not with past ones.
 func (h *handlers) readActivity(ctx context.Context, p tenant.Principal, _ *struct{}) (*answer[activity], error) {
 	now := activity{Users: []activityOfUser{}}
 	paused, _, err := h.Store.PausedRuns(ctx, p.Organization)
@@ -77,7 +77,7 @@ func (h *handlers) activityOf(ctx context.Context, p tenant.Principal, of map[st
 	list := make([]activityOfUser, 0, len(of))
 	organization := p.Account().Organization
 	for id, n := range of {
-		limit, _ := h.Tenants.CapsOf(organization, users[id].Value) // an operator who acts here has the usual one
+		limit, _ := h.Tenants.CapsOf(organization, users[id].Value) // an operator who acts here has the default one
 		list = append(list, activityOfUser{id, n, limit})
 	}
 	slices.SortFunc(list, func(a, b activityOfUser) int {

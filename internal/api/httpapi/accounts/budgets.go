@@ -18,7 +18,7 @@ func (h *handlers) budgetRoutes() {
 		"List the organization's budgets with what is used of them", h.listBudgets)
 }
 
-// BudgetView is a budget with what is used of it. It is exported because it is embedded, as [KeyView] is.
+// BudgetView is a budget with its usage. It is exported because it is embedded, as [KeyView] is.
 type BudgetView struct {
 	Kind string `json:"kind" enum:"organization,group,user,api_key,agent"`
 	ID   string `json:"id"`
@@ -29,7 +29,7 @@ type BudgetView struct {
 	EndsAt string  `json:"ends_at"`
 }
 
-// viewBudgets reads what was used of budgets.
+// viewBudgets reads the usage of budgets.
 func (h *handlers) viewBudgets(ctx context.Context, limits []record.Limit) ([]BudgetView, error) {
 	now, views := h.Host.Now(), make([]BudgetView, 0, len(limits))
 	names := make([]string, 0, len(limits))
@@ -67,13 +67,13 @@ type BudgetQuery struct {
 	MinUsed float64    `query:"min_used" minimum:"0" maximum:"1000000" doc:"of which at least this share is used: 0.8 are those near their end"`
 }
 
-// holder is what may have a budget.
+// holder is a resource that may have a budget.
 type holder struct {
 	kind, id, name string
 	budget         *record.Budget
 }
 
-// budgetKinds are the kinds of what may have a budget, in the order in which budgets are listed.
+// budgetKinds are the kinds of resources that may have a budget, in the order of the list.
 var budgetKinds = []string{"organization", "group", "user", "api_key", "agent"}
 
 func (h *handlers) listBudgets(ctx context.Context, p tenant.Principal, in *BudgetQuery) (*answer[budgetList], error) {
@@ -91,7 +91,7 @@ func (h *handlers) listBudgets(ctx context.Context, p tenant.Principal, in *Budg
 	return httpapi.Body(budgetList{budgets, next}), err
 }
 
-// used reads, for a page at once, what was used of the budgets; the view of what has none is empty.
+// used reads the usage of the budgets of one page in one request. The view of a holder without a budget is empty.
 func (h *handlers) used(holders record.Listing[holder]) record.Listing[namedBudgetView] {
 	return func(ctx context.Context, after string, limit int) (page record.Page[namedBudgetView], err error) {
 		of, err := holders(ctx, after, limit)
@@ -115,8 +115,8 @@ func (h *handlers) used(holders record.Listing[holder]) record.Listing[namedBudg
 	}
 }
 
-// holders reads pages of what may have a budget, one kind after the other. A place is a kind with a place in its
-// listing.
+// holders reads pages of resources that may have a budget, one kind after the other. A place is a kind with a place in
+// its listing.
 func (h *handlers) holders(p tenant.Principal, kinds []string, id string) record.Listing[holder] {
 	return func(ctx context.Context, after string, limit int) (record.Page[holder], error) {
 		kind, place, _ := strings.Cut(after, "/")
@@ -138,7 +138,7 @@ func (h *handlers) holders(p tenant.Principal, kinds []string, id string) record
 	}
 }
 
-// holdersOf is a page of one kind, or the one with an id, behind which there is nothing.
+// holdersOf is a page of one kind, or the one resource with an id, without a next page.
 func (h *handlers) holdersOf(
 	ctx context.Context, p tenant.Principal, kind, id, after string, limit int,
 ) (page record.Page[holder], err error) {
@@ -178,7 +178,7 @@ func (h *handlers) holdersOf(
 	return page, err
 }
 
-// holdersIn are the resources of a type as what may have a budget.
+// holdersIn are the resources of a type as holders of budgets.
 func holdersIn[T record.Resourceful](
 	ctx context.Context, store *record.Store, scope record.Scope, id, after string, limit int, of func(T) holder,
 ) (page record.Page[holder], err error) {
@@ -195,7 +195,7 @@ func holdersIn[T record.Resourceful](
 	return page, err
 }
 
-// budgets are those that hold for what a principal sends, besides those of agents.
+// budgets are the budgets that a principal's requests count against, besides those of agents.
 func (h *handlers) budgets(ctx context.Context, p tenant.Principal) ([]BudgetView, error) {
 	limits, err := h.Tenants.Limits(ctx, p, catalog.Agent{})
 	if err != nil {

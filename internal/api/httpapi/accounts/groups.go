@@ -53,7 +53,7 @@ func viewGroup(g catalog.Group) groupView {
 
 var groupAnswer = httpapi.Shows(viewGroup)
 
-// GroupInput is the body of what makes or changes a group.
+// GroupInput is the body of a request that makes or changes a group.
 type GroupInput struct {
 	Body struct {
 		Name        *string                      `json:"name,omitempty" minLength:"1" maxLength:"200"`
@@ -105,7 +105,7 @@ type memberList struct {
 	NextCursor *string    `json:"next_cursor"`
 }
 
-// listMembers looks through the organisation's users; a page may be short and have more to follow.
+// listMembers reads the organisation's users; a page may be short and have a next page.
 func (h *handlers) listMembers(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
 	httpapi.Paging

@@ -26,7 +26,8 @@ func (h *handlers) keyRoutes() {
 	httpapi.Route(r, "DELETE /api-keys/{id}", "revoke-api-key", "Revoke an API key at once", h.revokeKey)
 }
 
-// KeyView is an API key as clients see it. It is exported because it is embedded: the framework reads only what is.
+// KeyView is an API key as clients see it. It is exported because it is embedded: the framework reads only exported
+// fields.
 type KeyView struct {
 	APIKeyID       string                          `json:"api_key_id"`
 	OrganizationID *string                         `json:"organization_id"`
@@ -178,7 +179,7 @@ func (h *handlers) rotateKey(ctx context.Context, p tenant.Principal, in *struct
 		return nil, err
 	}
 	view := viewKey(e.Value, time.Time{})
-	if shown, err := h.keyAnswer(ctx, e, nil); err == nil { // the new text must be told all the same
+	if shown, err := h.keyAnswer(ctx, e, nil); err == nil { // the answer must have the new text all the same
 		view = shown.Body
 	}
 	return httpapi.Versioned(e.Version(), newKeyView{KeyView: view, Key: text}), nil

@@ -100,7 +100,7 @@ func (h *handlers) viewOrganization(o catalog.Organization) organizationView {
 	}
 }
 
-// organizationBody is what a client may say about an organisation. A member that is null goes back to its default.
+// organizationBody is a client's edit of an organisation. A member that is null goes back to its default.
 type organizationBody struct {
 	Name             *string                           `json:"name,omitempty" maxLength:"200"`
 	Caps             *capsView                         `json:"caps,omitempty"`
@@ -115,7 +115,7 @@ type organizationBody struct {
 	WebhookSecret    httpapi.Nullable[string]          `json:"webhook_secret,omitzero" maxLength:"4096" doc:"write-only; any text"`
 }
 
-// OrganizationInput is the body of what makes or changes an organisation.
+// OrganizationInput is the body of a request that makes or changes an organisation.
 type OrganizationInput struct{ Body organizationBody }
 
 func (in OrganizationInput) edit() (e tenant.OrganizationEdit, err error) {

@@ -52,7 +52,7 @@ func viewUser(u catalog.User) userView {
 
 var userAnswer = httpapi.Shows(viewUser)
 
-// UserInput is the body of what makes or changes a user.
+// UserInput is the body of a request that makes or changes a user.
 type UserInput struct {
 	Body struct {
 		Email          *string                      `json:"email,omitempty"`

@@ -122,7 +122,8 @@ func TestAWrongVisibilityNamesItsField(t *testing.T) {
 	}
 }
 
-// Things that were stored before there were visibilities show how they work. An edit that names that changes nothing.
+// Resources from before there were visibilities show the visibility that they have in effect. An edit with that value
+// changes nothing.
 func TestWhatStoresNoVisibilityShowsIt(t *testing.T) {
 	var store *record.Store
 	e := httpapitest.New(t, func(c *service.Config) { store = c.Store })
@@ -167,7 +168,7 @@ func TestNewOrganizationsHaveAVisibility(t *testing.T) {
 	}
 }
 
-// A rotation leaves what a key sees.
+// A rotation does not change the visibility of a key.
 func TestAKeyKeepsWhatItSees(t *testing.T) {
 	e := httpapitest.New(t)
 	made := sent(t, e, "POST", "/api-keys", `{"name":"k","level":"read","sees":"organization"}`)

@@ -41,7 +41,7 @@ func (h *handlers) agentRoutes() {
 	httpapi.Route(r, "GET /models", "list-models", "What this deployment can reach", h.listModels)
 }
 
-// agentBody is what a client may say about an agent; what it leaves out keeps its value, or its default.
+// agentBody is a client's edit of an agent. A member that is absent keeps its value, or its default.
 type agentBody struct {
 	Name         *string `json:"name,omitempty" minLength:"1" maxLength:"200"`
 	Description  *string `json:"description,omitempty" nullable:"true"`
@@ -124,7 +124,7 @@ func viewAgent(a catalog.Agent) agentView {
 
 var agentAnswer = httpapi.Shows(viewAgent)
 
-// merged applies a merge patch (RFC 7396) to an agent's spec; what becomes absent goes back to its default.
+// merged applies a merge patch (RFC 7396) to an agent's spec; a member that becomes absent goes back to its default.
 func (h *handlers) merged(organization string, current catalog.AgentSpec, patch []byte) (catalog.AgentSpec, error) {
 	spec := h.Tenants.DefaultSpec(organization)
 	before, err := json.Marshal(current)
@@ -181,9 +181,9 @@ func (h *handlers) readAgent(ctx context.Context, p tenant.Principal, in *httpap
 	return httpapi.Versioned(e.Version(), v), err
 }
 
-// problemsOf lists the tools that an agent's policy names and that it does not have. Managers are also shown that
-// nobody may approve: this reads the organization's users. It checks the policies of its newest version, and of the
-// version that new runs begin with.
+// problemsOf lists the tools that an agent's policy names and that the agent does not have. Managers also see that
+// nobody may approve: this reads the organization's users. It checks the policies of the newest version, and of the
+// version with which new runs begin.
 func (h *handlers) problemsOf(ctx context.Context, p tenant.Principal, a catalog.Agent) (list []string, err error) {
 	versions := []catalog.Agent{a}
 	if a.Current() != a.Version {

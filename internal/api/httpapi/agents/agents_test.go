@@ -25,8 +25,8 @@ func read(t *testing.T, w *httptest.ResponseRecorder, status int) object {
 	return answer
 }
 
-// An edit is a merge patch for a version: what is null goes back to its default, what is left out stays, and an edit of
-// what has changed meanwhile is refused.
+// An edit is a merge patch for a version. A member that is null goes back to its default; an absent member stays. An
+// edit of an agent that has changed meanwhile is refused.
 func TestAnEditIsAMergePatch(t *testing.T) {
 	e := httpapitest.New(t)
 	made := e.Send(
@@ -69,7 +69,7 @@ func TestAnAgentIsCopied(t *testing.T) {
 	assert.Contains(t, e.Send("POST", "/agents/import", later).Body.String(), "body.format_version")
 }
 
-// Copies keep who sees chats, versions show it, and a document that does not name it means organization.
+// Copies keep the visibility of chats, and versions show it. A document without it means organization.
 func TestTheCopiesOfAnAgentKeepWhoSeesItsChats(t *testing.T) {
 	e := httpapitest.New(t)
 	path := "/agents/" + e.Agent
@@ -93,7 +93,7 @@ func TestTheCopiesOfAnAgentKeepWhoSeesItsChats(t *testing.T) {
 	assert.Equal(t, []any{"own", "organization", "organization"}, shown)
 }
 
-// The built-in toolkit is the first of all lists, and its tools are what an agent has by default.
+// The built-in toolkit is the first row of all lists, and an agent has its tools by default.
 func TestTheBuiltInToolkitIsListedFirst(t *testing.T) {
 	e := httpapitest.New(t)
 	first := read(t, e.Send("GET", "/toolkits?limit=1", ""), http.StatusOK)["toolkits"].([]any)[0].(object)
@@ -128,7 +128,7 @@ func TestTheToolsOfAnAgentArePaged(t *testing.T) {
 	assert.Empty(t, read(t, e.Send("GET", path+"?name=other", ""), http.StatusOK)["tools"])
 }
 
-// Only managers are shown that approvers are missing: it takes a look at all users, one for both versions.
+// Only managers see that approvers are missing: this reads all users, once for both versions.
 func TestUsersAreReadForManagersAlone(t *testing.T) {
 	e := httpapitest.New(t)
 	const users = 150

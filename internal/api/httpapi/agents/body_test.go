@@ -11,8 +11,8 @@ import (
 	"agentplatform/internal/org/catalog"
 )
 
-// The document shows agentBody, and an edit is decoded into a catalog.AgentSpec. Both have the same members, apart from
-// those that are not kept.
+// The document describes agentBody, and an edit is decoded into a catalog.AgentSpec. Both have the same members, apart
+// from those that are not kept.
 func TestTheMembersOfAnAgentThatAreDocumentedAreDecoded(t *testing.T) {
 	documented := members(reflect.TypeFor[agentBody](), "")
 	for _, name := range []string{"publish", "skip_check"} {

@@ -84,7 +84,7 @@ func (h *handlers) exportAgent(ctx context.Context, p tenant.Principal, in *stru
 	if err := h.Tenants.NoteExport(ctx, p, in.ID); err != nil {
 		return nil, err
 	}
-	// What else it names is this organization's.
+	// The other ids that it names are this organization's.
 	d.Agent.ChatVisibility = cmp.Or(a.Spec.ChatVisibility, catalog.SeesAll)
 	d.Agent.KnowledgeBaseIDs, d.Agent.GroupIDs, d.Agent.ApproverGroupIDs = []string{}, []string{}, []string{}
 	return httpapi.Body(d), nil
@@ -102,8 +102,8 @@ func (h *handlers) importAgent(ctx context.Context, p tenant.Principal, in *stru
 		return nil, err
 	}
 	bare := spec
-	// They are this document's own keys yet, as are the names of its tools; no toolkit is made for an agent that is
-	// not.
+	// They are still this document's own keys, and so are the names of its tools. No toolkit is made for an agent that
+	// is not made.
 	bare.ToolkitIDs, bare.Approval.Tools = nil, nil
 	err := h.Tenants.CheckAgent(ctx, p.Organization, bare, in.SkipCheck)
 	if err != nil {

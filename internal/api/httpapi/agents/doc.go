@@ -1,5 +1,5 @@
-// Package agents is the area of the API for agents, their versions and copies, the models they may have and the
-// toolkits their tools come from.
+// Package agents is the area of the API for agents, their versions and copies, their models, and the toolkits from
+// which their tools come.
 //
 // It holds no rule about agents or tools; those are tenant's and toolkit's. It imports the framework above it and no
 // other area.
@@ -15,7 +15,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Config is what the area's operations use.
+// Config has the dependencies of the area's operations.
 type Config struct {
 	Store  *record.Store
 	Models provider.Models
@@ -35,7 +35,7 @@ type handlers struct {
 	*httpapi.Server
 }
 
-// routes is what the operations on a kind of resource have in common.
+// routes has the common settings of the operations on a kind of resource.
 func (h *handlers) routes(tag, what string) httpapi.Routes {
 	return httpapi.Routes{
 		Server: h.Server, Tag: tag, What: what, Read: tenant.LevelRead, Write: tenant.LevelManage,

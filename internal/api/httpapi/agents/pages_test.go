@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/api/httpapi/httpapitest"
 )
 
-// Pages of agents, and of the versions of one, end by their bytes, and have all of them in the end.
+// Pages of agents, and of the versions of one, end by their bytes, and have all rows together.
 func TestPagesOfAgentsEndByTheirBytes(t *testing.T) {
 	e := httpapitest.New(t)
 	large := strings.Repeat("x", 250<<10)

@@ -6,7 +6,7 @@ import (
 	"agentplatform/internal/api/httpapi"
 )
 
-// These types describe to the OpenAPI document what is stored, or taken apart, as it came.
+// These types describe JSON that is stored, or parsed, as it came. They are for the OpenAPI document.
 
 type bearerCredentials struct {
 	Type  string `json:"type" enum:"bearer" required:"true"`

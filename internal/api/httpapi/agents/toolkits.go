@@ -55,7 +55,7 @@ type toolkitBody struct {
 	Exclude     httpapi.Nullable[[]string] `json:"exclude,omitzero" doc:"which of these do not, in the same form"`
 }
 
-// draft is the body as the use case takes it; what is null is taken away.
+// draft is the body in the form of the use case; a null member is removed.
 func (b toolkitBody) draft() (toolkit.Draft, error) {
 	d := toolkit.Draft{
 		Kind:    b.Kind,
@@ -160,7 +160,7 @@ func note(t catalog.Toolkit) string {
 		"part with include.", t.ToolCount, tool.MaxOffered)
 }
 
-// toolkitAnswer returns what answers a principal with a toolkit.
+// toolkitAnswer returns a function that answers a principal with a toolkit.
 func toolkitAnswer(p tenant.Principal) func(record.Entity[catalog.Toolkit], error) (*answer[toolkitView], error) {
 	return httpapi.Shows(func(t catalog.Toolkit) toolkitView { return viewToolkit(p, t) })
 }
@@ -208,8 +208,8 @@ func (h *handlers) listToolkits(
 	return httpapi.Body(toolkitList{toolkits, next}), err
 }
 
-// beforeAll is the place of the built-in toolkit, which is listed before all that are stored: places are made of
-// letters, digits and what stands before those.
+// beforeAll is the cursor place of the built-in toolkit, which is listed before all that are stored. Places consist of
+// letters, digits and characters that sort before those.
 const beforeAll = "~"
 
 func (h *handlers) readToolkit(
@@ -242,8 +242,8 @@ func (h *handlers) editToolkit(ctx context.Context, p tenant.Principal, in *stru
 	return toolkitAnswer(p)(h.Toolkits.Edit(ctx, p.Scope(), in.ID, in.Precondition(), d))
 }
 
-// asRead takes from an edit what the toolkit has and cannot change, or not beside other members: a client may send the
-// toolkit back as it was read.
+// asRead removes members from an edit that the toolkit already has and that cannot change, or not together with other
+// members. A client may thus send the toolkit back as it was read.
 func (b *toolkitBody) asRead(t catalog.Toolkit) {
 	if b.Kind == t.Kind {
 		b.Kind = ""
@@ -257,7 +257,8 @@ func (b *toolkitBody) asRead(t catalog.Toolkit) {
 	}
 }
 
-// selectTools changes what a toolkit includes and excludes. The rest of the body is for requests that ask no server.
+// selectTools changes the tools that a toolkit includes and excludes. The rest of the body is for requests that contact
+// no server.
 func (h *handlers) selectTools(
 	ctx context.Context, p tenant.Principal, id string, match record.Match, b toolkitBody,
 ) (*answer[toolkitView], error) {
@@ -358,7 +359,8 @@ type approvalWhen struct {
 	Pattern  string `json:"pattern,omitempty" doc:"a regular expression (RE2); empty: whenever the argument is there"`
 }
 
-// ToolView is a tool as clients see it. It is exported because it is embedded: the framework reads only what is.
+// ToolView is a tool as clients see it. It is exported because it is embedded: the framework reads only exported
+// fields.
 type ToolView struct {
 	Name         string          `json:"name"`
 	Description  string          `json:"description"`

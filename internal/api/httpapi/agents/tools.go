@@ -23,7 +23,7 @@ type agentToolList struct {
 	NextCursor *string         `json:"next_cursor"`
 }
 
-// listAgentTools lists the tools that runs of an agent have, by the names and with the approvals that runs know.
+// listAgentTools lists the tools that runs of an agent have, with the names and approvals of these runs.
 func (h *handlers) listAgentTools(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
 	httpapi.LongPaging

@@ -1,6 +1,6 @@
 // Package files is the area of the API for files that users send and read.
 //
-// The use case internal/run/files decides what a file is and where its bytes are. It imports the framework above it and
+// The use case internal/run/files has the rules of files and stores their bytes. It imports the framework above it and
 // no other area.
 package files
 
@@ -179,7 +179,7 @@ func (h *handlers) createFile(w http.ResponseWriter, r *http.Request, c *httpapi
 	return httpapi.WriteJSON(w, http.StatusCreated, viewFile(f))
 }
 
-// sentFile is a file as a form brings it.
+// sentFile is a file that came in a form.
 type sentFile struct {
 	record.File
 

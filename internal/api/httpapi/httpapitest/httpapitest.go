@@ -147,7 +147,7 @@ var document = sync.OnceValues(func() (*apidoctest.Document, error) {
 	return apidoctest.New(golden)
 })
 
-// goldenFile is the document that is committed; a test of its holds it to what the service says.
+// goldenFile is the committed document; a test compares it with the service's.
 func goldenFile() string {
 	_, here, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(here), "../service/openapi.golden.json")
@@ -194,8 +194,8 @@ func (b *Bucket) Size(ctx context.Context, key string) (int64, error) {
 	return int64(len(value)), err
 }
 
-// Follow reads what an answer redirects to, which must be an address of the bucket that no cache keeps, and says how
-// the bucket would answer: content type and disposition.
+// Follow reads the target of a redirect, which must be an address of the bucket that no cache keeps. It returns the
+// object, and the content type and disposition of the bucket's answer.
 func (b *Bucket) Follow(t testing.TB, w *httptest.ResponseRecorder) (bytes, contentType, disposition string) {
 	t.Helper()
 	require.Equal(t, http.StatusTemporaryRedirect, w.Code, w.Body)
@@ -212,12 +212,12 @@ func (b *Bucket) Follow(t testing.TB, w *httptest.ResponseRecorder) (bytes, cont
 	return string(value), signed.Get("type"), signed.Get("disposition")
 }
 
-// refusing reaches nobody.
+// refusing is an HTTP client that reaches no address.
 type refusing struct{}
 
 func (refusing) Do(*http.Request) (*http.Response, error) { return nil, http.ErrServerClosed }
 
-// Table is a table of which a part can be made unreadable, and that counts what is read of it.
+// Table is a table that counts the items that are read. A part of it can be made unreadable.
 type Table struct {
 	table.Table
 
@@ -235,7 +235,7 @@ func (b *Table) Query(ctx context.Context, r table.Range) ([]*table.Item, error)
 	return items, err
 }
 
-// Break has reads fail from now on of items whose key, written part/sort, begins like this.
+// Break makes reads fail from now on, for items whose key, written part/sort, begins with key.
 func (b *Table) Break(key string) { b.part.Store(&key) }
 
 // Get reads items. Its errors are those of the table below, and that a part was broken.
@@ -255,7 +255,7 @@ func (a API) As(key string) API {
 	return a
 }
 
-// Do answers a request, which bears the key unless it has an Authorization of its own.
+// Do answers a request. The request has the key unless it has an Authorization of its own.
 func (a API) Do(r *http.Request) *httptest.ResponseRecorder {
 	if r.Header.Get("Authorization") == "" {
 		r.Header.Set("Authorization", "Bearer "+a.Key)
@@ -326,7 +326,7 @@ func (a API) Begin(t testing.TB, pairs ...string) Handle {
 	return h
 }
 
-// End has a worker take a run, and end it by an event of its first attempt.
+// End makes a worker take a run, and end it by an event of its first attempt.
 func (a API) End(t testing.TB, run string, by lifecycle.Event) {
 	t.Helper()
 	for _, event := range []lifecycle.Event{lifecycle.Claim{Holder: "w", Until: time.Now().Add(time.Hour)}, by} {
@@ -336,13 +336,13 @@ func (a API) End(t testing.TB, run string, by lifecycle.Event) {
 	}
 }
 
-// Head is the head of a request with the key, as it goes over the wire; more are further headers, each with its line
+// Head is the head of a request with the key, in the bytes of HTTP/1.1. more are further headers, each with its line
 // end.
 func (a API) Head(method, path, more string) string {
 	return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n", method, path, a.Key, more)
 }
 
-// Sane checks what every answer must be, whatever was asked.
+// Sane checks rules for every answer, to any request.
 func Sane(t testing.TB, w *httptest.ResponseRecorder) {
 	t.Helper()
 	if w.Code == http.StatusInternalServerError {

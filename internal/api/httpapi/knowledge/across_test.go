@@ -13,8 +13,8 @@ import (
 	"agentplatform/internal/store/blob/memblob"
 )
 
-// The list of all documents goes through the bases, newest first, and leaves out what does not fit; its pages have each
-// document once, whatever their size.
+// The list of all documents goes through the bases, newest first, and leaves out documents that the filter excludes.
+// Pages of any size have each document once.
 func TestDocumentsOfAllBasesArePaged(t *testing.T) {
 	l := libraryOver(t, &memblob.Store{})
 	var want []string

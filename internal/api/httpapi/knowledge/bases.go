@@ -1,7 +1,7 @@
 // Package knowledge is the area of the API for knowledge bases, their documents, and search.
 //
-// The use case internal/knowledge/knowledge decides what they are and who may reach them. It imports the framework
-// above it and no other area.
+// The use case internal/knowledge/knowledge has the rules of knowledge bases and of access to them. It imports the
+// framework above it and no other area.
 package knowledge
 
 import (
@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Config is what the area works with.
+// Config has the dependencies of the area.
 type Config struct {
 	Knowledge *knowledge.Knowledge
 	Files     *files.Files
@@ -40,7 +40,7 @@ func Routes(s *httpapi.Server, c Config) {
 	h.searchRoutes()
 }
 
-// routes is what the area's operations have in common.
+// routes has the common settings of the area's operations.
 func (h *handlers) routes() httpapi.Routes {
 	return httpapi.Routes{
 		Server: h.Server, Tag: "knowledge", What: "knowledge base", Read: tenant.LevelRead, Write: tenant.LevelManage,

@@ -24,18 +24,18 @@ import (
 // Bounds of a form.
 const (
 	maxFiles = 20
-	maxField = 64 << 10 // bytes of a part that is no file
+	maxField = 64 << 10 // bytes of a part that is not a file
 )
 
-// ContentBody is the content of a document as JSON: its text, a url, or a file that was uploaded before. It is exported
-// as the OpenAPI document has no members of an embedded type that is not.
+// ContentBody is the content of a document as JSON: its text, a url, or a file that was uploaded before. It is
+// exported: the OpenAPI document would lack the members of an embedded type that is not.
 type ContentBody struct {
 	Text   *string `json:"text,omitempty"`
 	URL    *string `json:"url,omitempty"`
 	FileID *string `json:"file_id,omitempty" doc:"of a file sent by POST /files, with purpose=document where it is larger than 20 MiB"`
 }
 
-// replacementBody is the new content of a document, and nothing else.
+// replacementBody is the new content of a document, without other members.
 type replacementBody struct {
 	_ struct{} `json:"-" additionalProperties:"false"`
 	ContentBody
@@ -59,7 +59,7 @@ type refusedView struct {
 	} `json:"error"`
 }
 
-// documentsView is the answer to several files: for each its document, or why there is none.
+// documentsView is the answer to several files: for each its document, or the reason why there is none.
 type documentsView struct {
 	Documents []any `json:"documents"`
 }
@@ -197,7 +197,7 @@ type incoming struct {
 	*handlers
 
 	base         string
-	document     string // whose content comes; empty: of new ones
+	document     string // the document of the content; empty: of new ones
 	organization string // of the base
 	prefix       string // of the fields of the description
 	described    knowledge.NewDocument
@@ -246,7 +246,7 @@ func (in *incoming) read(w http.ResponseWriter, r *http.Request, c *httpapi.Call
 	return in.readJSON(r.Context(), c.Principal, raw)
 }
 
-// open looks up what the contents are for.
+// open reads the base, and the document, that the contents are for.
 func (in *incoming) open(ctx context.Context, p tenant.Principal) error {
 	b, err := in.Knowledge.Base(ctx, p, in.base)
 	if in.organization = b.Value.Organization; err == nil && in.document != "" {
@@ -421,7 +421,7 @@ func (in *incoming) add(w http.ResponseWriter, r *http.Request, p tenant.Princip
 		if err == nil {
 			e, duplicate, err = in.Knowledge.Add(r.Context(), p, b, n, c.received)
 		}
-		if refused, is := problem.As(err); is && made > 0 { // what was added before stays
+		if refused, is := problem.As(err); is && made > 0 { // the documents before stay
 			c.refusal = refused
 			documents = append(documents, c.refused())
 			continue

@@ -22,7 +22,7 @@ import (
 	"agentplatform/internal/text/extract"
 )
 
-// library is the API with a knowledge base, whose documents are ingested when a test says so.
+// library is the API with a knowledge base. Its documents are ingested when a test starts that.
 type library struct {
 	httpapitest.API
 
@@ -81,7 +81,7 @@ func (l library) member(role, level string) library {
 	return l
 }
 
-// refused checks an error, which must not say where the bytes are.
+// refused checks an error, which must not reveal where the bytes are.
 func refused(t *testing.T, w *httptest.ResponseRecorder, status int, code string) {
 	t.Helper()
 	httpapitest.Sane(t, w)
@@ -114,7 +114,7 @@ func TestWhatADocumentHasIsSent(t *testing.T) {
 			h.Get("X-Content-Type-Options"), h.Get("Cache-Control")})
 }
 
-// A store that clients reach is read by them: what passes through a function is limited.
+// Clients read the bytes from a store that they can reach: a function's answers are limited in size.
 func TestWhatADocumentHasIsReadDirectly(t *testing.T) {
 	var bucket httpapitest.Bucket
 	l := libraryOver(t, &bucket)
@@ -129,7 +129,7 @@ func TestWhatADocumentHasIsReadDirectly(t *testing.T) {
 	assert.Equal(t, []string{"twenty-six días", "text/plain; charset=utf-8", ""}, []string{bytes, kind, disposition})
 }
 
-// No address is given of what does not exist, or is for others.
+// No address is given for a missing document, or for one of others.
 func TestNoAddressWithoutTheRight(t *testing.T) {
 	var bucket httpapitest.Bucket
 	l := libraryOver(t, &bucket)

@@ -84,8 +84,8 @@ func ledger(t *testing.T, e httpapitest.API) (entries []string) {
 	return entries
 }
 
-// A search is charged to the one who asked, if a model used tokens for it; when a budget is used up, searches and
-// documents that would use some are refused, and all else goes on.
+// A search is charged to its user, if a model used tokens for it. When a budget is used up, searches and documents that
+// would use tokens are refused; other requests go on.
 func TestSearchesAreChargedToTheAsker(t *testing.T) {
 	e := world(t)
 	costs, free := baseOf(t, e, "paid"), baseOf(t, e, "builtin")
@@ -113,7 +113,7 @@ func TestSearchesAreChargedToTheAsker(t *testing.T) {
 	assert.Equal(t, []string{"search 7"}, ledger(t, e))
 }
 
-// A search is answered also when its tokens cannot be stored; the log says so.
+// A search is answered also when its tokens cannot be stored; the log has the failure.
 func TestSearchIsAnsweredWithoutTheLedger(t *testing.T) {
 	e := world(t)
 	baseOf(t, e, "paid")
@@ -125,7 +125,7 @@ func TestSearchIsAnsweredWithoutTheLedger(t *testing.T) {
 	assert.Contains(t, e.Written.String(), "tokens=7")
 }
 
-// Each change of bases and documents stands in the audit log, once, by the name of its operation.
+// The audit log has each change of bases and documents once, by the name of its operation.
 func TestChangesOfKnowledgeAreAudited(t *testing.T) {
 	e := httpapitest.New(t)
 	base := baseOf(t, e, "builtin")

@@ -23,7 +23,7 @@ func (d down) Embed(context.Context, embedding.Request) (embedding.Reply, error)
 	return embedding.Reply{}, d.err
 }
 
-// The model of a base decides what it finds: another one is never taken in place of the default, and nothing is made.
+// The model of a base decides its results. No other model is used in place of the default, and the base is not made.
 func TestABaseIsNotMadeWithoutItsDefaultModel(t *testing.T) {
 	for _, err := range []error{
 		fmt.Errorf("asking: %w", context.DeadlineExceeded),

@@ -268,7 +268,7 @@ func (h *handlers) editDocument(ctx context.Context, p tenant.Principal, in *str
 	return answerDocument(h.Knowledge.EditDocument(ctx, p, in.ID, in.DocumentID, in.Precondition(), edit))
 }
 
-// merged is metadata with a merge patch applied; none takes all of it away.
+// merged is metadata with a merge patch applied; a patch of nil removes all.
 func merged(m map[string]json.RawMessage, patch *map[string]json.RawMessage) map[string]json.RawMessage {
 	if patch == nil {
 		return nil

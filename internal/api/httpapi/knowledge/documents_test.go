@@ -34,7 +34,7 @@ func (s *narrow) Put(ctx context.Context, key string, r io.Reader, limit int64) 
 	return s.Store.Put(ctx, key, r, min(limit, narrowRoom))
 }
 
-// form is a form of pairs of names and values, and its content type; the name of a file is behind a colon.
+// form is a form of pairs of names and values, and its content type; the name of a file stands after a colon.
 func form(t testing.TB, pairs ...string) (body, contentType string) {
 	t.Helper()
 	var b bytes.Buffer
@@ -96,7 +96,7 @@ func (l library) count() int {
 	return len(ask[struct{ Documents []any }](l.t, l.API, http.StatusOK, "GET", l.documents, "").Documents)
 }
 
-// A document of JSON is one thing, and is described well; what is refused leaves nothing.
+// A document of JSON has exactly one kind of content, and is well described. A refused request leaves nothing.
 func TestADocumentIsOneOfThree(t *testing.T) {
 	l := libraryOver(t, &memblob.Store{})
 	for body, field := range map[string]string{
@@ -179,7 +179,7 @@ func TestAFormHasDocuments(t *testing.T) {
 	assert.Equal(t, 3, l.count(), "a form that is refused leaves nothing")
 }
 
-// A file that cannot be a document does not keep the others of its form from being some.
+// A file that cannot be a document does not hinder the others of its form.
 func TestAFileIsRefusedBesideOthers(t *testing.T) {
 	l := libraryOver(t, &narrow{})
 	huge := strings.Repeat("x", 2*narrowRoom)
@@ -197,7 +197,7 @@ func TestAFileIsRefusedBesideOthers(t *testing.T) {
 	assert.Equal(t, 2, l.count())
 }
 
-// The files for which a base has no room any more are refused, those before are documents.
+// The files that do not fit a base any more are refused; those before are documents.
 func TestABaseIsFullInTheMiddleOfAForm(t *testing.T) {
 	l := libraryOver(t, &memblob.Store{}, func(c *service.Config) { c.Knowledge.Documents = 1 })
 	w := l.send("file:one.txt", "1", "file:two.txt", "2")
@@ -261,7 +261,7 @@ func TestPagesOfDocumentsAndChunks(t *testing.T) {
 	wrong(t, l.Send("GET", l.documents+"?status=new", ""), "query.status")
 }
 
-// An edit of metadata is a merge patch: what it does not name stays, and null takes away.
+// An edit of metadata is a merge patch: absent members stay, and null removes a member.
 func TestMetadataIsMerged(t *testing.T) {
 	l := libraryOver(t, &memblob.Store{})
 	path := l.documents + "/" + l.add(`{"text":"x","metadata":{"a":1,"b":"two","c":true}}`)
@@ -290,7 +290,8 @@ func TestMetadataIsMerged(t *testing.T) {
 	assert.Equal(t, "0.5", at(t, l.Send("GET", path, ""), "metadata.f"), "what was refused changed nothing")
 }
 
-// The ETag moves with every change; whoever has the present one is told so, and changes only what it has seen.
+// The ETag moves with every change. A client with the present ETag receives no body, and changes only the version that
+// it has read.
 func TestADocumentHasAnETag(t *testing.T) {
 	l := libraryOver(t, &memblob.Store{})
 	id := l.add(`{"text":"x"}`)

@@ -19,7 +19,7 @@ func (h *handlers) searchRoutes() {
 	httpapi.Route(r, "POST /search", "search", "Find chunks of documents by words and by meaning", h.search)
 }
 
-// condition describes what metadata may be asked for beside one value.
+// condition describes the conditions on metadata apart from a single value.
 type condition struct {
 	In  []json.RawMessage `json:"in,omitempty" nullable:"false" shape:"string|number|boolean"`
 	GTE json.RawMessage   `json:"gte,omitempty" shape:"string|number"`
@@ -137,7 +137,7 @@ func (h *handlers) search(
 	return httpapi.Body(v), nil
 }
 
-// charge charges a search's tokens to the one who asked. What was found is answered even when that cannot be stored.
+// charge charges a search's tokens to its user. The hits are returned even when the charge cannot be stored.
 func (h *handlers) charge(ctx context.Context, p tenant.Principal, f knowledge.Found) {
 	if err := h.Knowledge.ChargeSearch(ctx, p, f.Paid); err != nil {
 		h.Log.Error("the tokens of a search could not be charged", "organization_id", p.Organization, "user_id",
@@ -145,7 +145,7 @@ func (h *handlers) charge(ctx context.Context, p tenant.Principal, f knowledge.F
 	}
 }
 
-// degraded says which models did not answer.
+// degraded names the models that did not answer.
 func degraded(f knowledge.Found) any {
 	switch {
 	case len(f.Degraded) == 0:

@@ -11,8 +11,8 @@ import (
 	"agentplatform/internal/api/httpapi"
 )
 
-// docsPage shows the OpenAPI document in Swagger UI. The page is written out here, as a template would be linked for it
-// alone: the engine of templates keeps the linker from leaving out methods that nobody calls, of every library.
+// docsPage shows the OpenAPI document in Swagger UI. The page is a constant, because a template would link the engine
+// of templates for it alone. That engine keeps the linker from leaving out methods of every library that nobody calls.
 const docsPage = `<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -37,8 +37,8 @@ const docsScript = `SwaggerUIBundle({
 })
 `
 
-// docsPolicy is what the page needs: its own files, the pictures and styles that Swagger UI writes into it, and the
-// address at which requests are tried.
+// docsPolicy is the policy that the page needs: its own files, the pictures and styles that Swagger UI writes into it,
+// and the address to which it sends requests.
 func docsPolicy(publicURL string) string {
 	reached := ""
 	if u, err := url.Parse(publicURL); err == nil && u.Host != "" {

@@ -1,7 +1,7 @@
-// Package meta is the area of the API about the service itself: whether it is up, its documentation, and, for whoever
-// runs the process, its metrics and profiles.
+// Package meta is the area of the API about the service itself: whether it is up, its documentation, and, for operators
+// of the process, its metrics and profiles.
 //
-// It must not know what the service is for. It imports the framework above it and no other area.
+// It must not know the purpose of the service. It imports the framework above it and no other area.
 package meta
 
 import (
@@ -23,7 +23,7 @@ type health struct {
 	Commit  string `json:"commit" doc:"that the program was built from; unknown where none was set"`
 }
 
-// Routes adds the area's operations to a server, with profiles of the process if profiles says so.
+// Routes adds the area's operations to a server, with profiles of the process if profiles is true.
 func Routes(s *httpapi.Server, profiles bool) {
 	up := health{Status: "ok"}
 	up.Version, up.Commit = version.Read()
@@ -38,7 +38,7 @@ func Routes(s *httpapi.Server, profiles bool) {
 	operatorRoutes(s, profiles)
 }
 
-// operatorRoutes are for whoever runs the process, from the same machine.
+// operatorRoutes are for operators of the process, from the same machine.
 func operatorRoutes(s *httpapi.Server, profiles bool) {
 	if s.Metrics != nil {
 		metrics := promhttp.HandlerFor(metric.WithFormerNames(s.Metrics), promhttp.HandlerOpts{})

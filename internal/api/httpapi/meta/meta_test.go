@@ -30,8 +30,8 @@ func TestDocsWorkOffline(t *testing.T) {
 	}
 }
 
-// Numbers about the process are for its operator, who shows the key: that a caller is on the same machine, a proxy
-// there makes true of everybody, and what else a request says, anybody may write.
+// Numbers about the process are for its operator, with the key. To be on the same machine is not enough: behind a proxy
+// there every caller is. Any caller can write the other data of a request.
 func TestNumbersAreForTheOperatorOnThisMachine(t *testing.T) {
 	e := httpapitest.New(t)
 	admin := e.Send("POST", "/api-keys", `{"name":"k","level":"admin"}`)
@@ -67,7 +67,7 @@ func TestNumbersAreForTheOperatorOnThisMachine(t *testing.T) {
 	}
 }
 
-// From elsewhere an operator's key reads the metrics where it travels encrypted, and never the profiles.
+// From elsewhere an operator's key reads the metrics where the key travels encrypted, and never the profiles.
 func TestMetricsAreReadFromElsewhereOverTLS(t *testing.T) {
 	behind := httpapitest.New(t, func(c *service.Config) { c.PublicURL = "https://api.example.com" })
 	plain := httpapitest.New(t)
@@ -107,7 +107,7 @@ func TestHealthAnswersAtTheRootToo(t *testing.T) {
 	assert.JSONEq(t, answer("/api/v1/healthz"), answer("/healthz"))
 }
 
-// The page of the documentation runs no script that stands in it, so that its policy need not allow any.
+// The page of the documentation has no inline script, so that its policy need not allow any.
 func TestTheDocumentationFitsItsPolicy(t *testing.T) {
 	e := httpapitest.New(t)
 	w := httptest.NewRecorder()

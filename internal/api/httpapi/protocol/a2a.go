@@ -13,8 +13,8 @@ import (
 	"agentplatform/internal/platform/problem"
 )
 
-// a2aRoutes let clients of the Agent2Agent protocol in. What they say is the server's of the protocol; here is who may,
-// and how answers travel.
+// a2aRoutes admit clients of the Agent2Agent protocol. The protocol's server reads their messages. This package decides
+// who may send them, and how answers travel.
 func (h *handlers) a2aRoutes() {
 	const path = "/a2a/{agent_id}"
 	h.add(tenant.LevelRun, h.a2aCall, h.rpc(huma.Operation{

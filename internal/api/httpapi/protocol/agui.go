@@ -11,8 +11,8 @@ import (
 	"agentplatform/internal/org/tenant"
 )
 
-// aguiRoutes let front ends in that speak AG-UI. What they say is the server's of the protocol; here is who may, and
-// how answers travel.
+// aguiRoutes admit front ends that speak AG-UI. The protocol's server reads their messages. This package decides who
+// may send them, and how answers travel.
 func (h *handlers) aguiRoutes() {
 	h.add(tenant.LevelRun, h.aguiCall, huma.Operation{
 		Method: http.MethodPost, Path: "/agui/{agent_id}", OperationID: "agui", Parameters: inPath("agent_id"),
@@ -27,8 +27,8 @@ func (h *handlers) aguiRoutes() {
 	})
 }
 
-// aguiCall answers with the events of an exchange. Where these end before it, for whatever reason, it says so: the
-// front end asks again.
+// aguiCall answers with the events of an exchange. Where these end before it, for any reason, the last event is
+// [aguiserver.Cut]: the front end sends its request again.
 func (h *handlers) aguiCall(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
 	var in aguiserver.RunAgentInput
 	if err := h.read(w, r, c, &in); err != nil {

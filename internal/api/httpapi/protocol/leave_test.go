@@ -21,7 +21,7 @@ import (
 	"agentplatform/internal/api/httpapi/service"
 )
 
-// pipes is a network in memory, whose time is that of a test.
+// pipes is a network in memory. Its time is that of a test.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -56,8 +56,8 @@ func served(t *testing.T, h http.Handler) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// Where functions are not told that their client has gone, whatever ends their requests is no word of it; a stop of the
-// server is none, either, and clients of earlier versions have only closed a connection.
+// Functions receive no signal when their client goes away, so the end of their requests does not mean that it left. Nor
+// does a stop of the server. Clients of earlier versions have only closed a connection.
 func TestOnlyAClientThatLeavesCancelsItsRun(t *testing.T) {
 	const current, earlier = "2026-07-28", "2025-11-25"
 	for name, c := range map[string]struct {
@@ -82,7 +82,7 @@ func TestOnlyAClientThatLeavesCancelsItsRun(t *testing.T) {
 						e.Stop()
 					}
 					leave()
-					time.Sleep(2 * time.Minute) // of the test: whatever waits for the run ends
+					time.Sleep(2 * time.Minute) // of the test: everything that waits for the run ends
 					assert.Contains(t, e.Send("GET", "/runs", "").Body.String(), `"status":"`+c.status+`"`)
 				})
 			})
@@ -90,7 +90,7 @@ func TestOnlyAClientThatLeavesCancelsItsRun(t *testing.T) {
 	}
 }
 
-// A client of a version before 2026-07-28 gives a call up by a notification, in another request of its session.
+// A client of a version before 2026-07-28 cancels a call by a notification, in another request of its session.
 func TestACallThatIsGivenUpIsCancelled(t *testing.T) {
 	for name, c := range map[string]struct{ session, id, other, status string }{
 		"its own":               {"s", "1", "", "cancelled"},
@@ -152,8 +152,8 @@ func anotherKey(t *testing.T, e httpapitest.API) string {
 	return made.Key
 }
 
-// begins has a client begin a run that it waits for, and returns what has the client leave, and the answer once it has
-// come.
+// begins makes a client begin a run and wait for it. It returns a function that makes the client leave, and the answer
+// once it has come.
 func begins(t *testing.T, e httpapitest.API, version, session, meta string) (leave func(), answer *bytes.Buffer) {
 	t.Helper()
 	if version >= "2026-07-28" {

@@ -23,8 +23,8 @@ import (
 	"agentplatform/internal/platform/problem"
 )
 
-// mcpRoutes let clients of the Model Context Protocol in. The protocol is its library's; here is who may, and how
-// answers travel.
+// mcpRoutes admit clients of the Model Context Protocol. The library reads the protocol. This package decides who may
+// send messages, and how answers travel.
 func (h *handlers) mcpRoutes() {
 	responses := answers("A JSON-RPC answer, or a stream of messages", nil)
 	responses["202"] = &huma.Response{Description: "A notification, which has no answer"}
@@ -72,8 +72,8 @@ func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	return h.mcpMessage(w, r, c, body)
 }
 
-// mcpBatch serves each message of a batch as if it had come alone, at the same time, and answers with the list of their
-// answers. Each counts against the rate limit. It has no notifications of progress.
+// mcpBatch serves each message of a batch like a single one, all at the same time, and answers with the list of their
+// answers. Each message counts against the rate limit. A batch has no notifications of progress.
 func (h *handlers) mcpBatch(w http.ResponseWriter, r *http.Request, c *httpapi.Call, list []json.RawMessage) error {
 	wrong, ids := "", map[string]bool{}
 	if len(list) == 0 || len(list) > maxBatch || r.Header.Get("Mcp-Protocol-Version") > batched {
@@ -163,7 +163,7 @@ func (p *part) WriteHeader(int) {}
 
 // mcpMessage answers one message.
 func (h *handlers) mcpMessage(w http.ResponseWriter, r *http.Request, c *httpapi.Call, body []byte) error {
-	id := exactID{by: h.Intake.Host.NewID()} // which nothing else in the answer contains
+	id := exactID{by: h.Intake.Host.NewID()} // the answer contains it nowhere else
 	sent, was := bridge.WithID(body, id.by)
 	id.was = was
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
@@ -204,14 +204,14 @@ func (h *handlers) mcpMessage(w http.ResponseWriter, r *http.Request, c *httpapi
 	return httpapi.ErrorOf(refused, text)
 }
 
-// batched is the last version of the protocol whose servers must take batches, and the first.
+// batched is the last version of the protocol whose servers must accept batches. It is also the first.
 const batched = "2025-03-26"
 
-// maxBatch is how many messages a batch may have.
+// maxBatch is the largest number of messages in a batch.
 const maxBatch = 20
 
-// foreign reports whether a request comes from a page of another origin. The protocol has a server refuse it: a name of
-// that page may have led a browser here. Pages of this machine may ask a server of this machine.
+// foreign reports whether a request comes from a page of another origin. The protocol requires a server to refuse it:
+// the page's host name may resolve to this server. Pages of this machine may call a server of this machine.
 func (h *handlers) foreign(r *http.Request) bool {
 	name := r.Header.Get("Origin")
 	origin, err := url.Parse(name)
@@ -227,7 +227,7 @@ func (h *handlers) foreign(r *http.Request) bool {
 	return originOf(origin) != originOf(own) && (!ofThisMachine(origin) || !ofThisMachine(own))
 }
 
-// originOf is the scheme, host and port of an address, in the one way to write them.
+// originOf is the scheme, host and port of an address, in one normal form.
 func originOf(u *url.URL) [3]string {
 	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	return [3]string{u.Scheme, strings.ToLower(u.Hostname()), cmp.Or(u.Port(), port)}
@@ -242,8 +242,8 @@ func ofThisMachine(u *url.URL) bool {
 		ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
 }
 
-// left returns what says that the client of a request has gone. Neither a stop is that nor the end of a function's
-// time; functions are not told that a client has gone.
+// left returns a function that reports whether the client of a request has gone. A stop of the server is not that, and
+// neither is the end of a function's time. Functions receive no signal when a client goes away.
 func (h *handlers) left(r *http.Request) func() bool {
 	ctx := r.Context()
 	return func() bool {
@@ -251,8 +251,8 @@ func (h *handlers) left(r *http.Request) func() bool {
 	}
 }
 
-// mcpTelling answers a call with what happens in its run. The handler has the request's own context: when the stream is
-// to end, it still has a last word.
+// mcpTelling answers a call with the events of its run. The handler has the request's own context, so it can still
+// write the result when the stream ends.
 func (h *handlers) mcpTelling(
 	w http.ResponseWriter, r *http.Request, c *httpapi.Call, body []byte, id exactID,
 	handler func(context.Context) http.Handler,
@@ -267,7 +267,7 @@ func (h *handlers) mcpTelling(
 			told := &library{id: id, header: http.Header{}, out: out, begin: func(int) {}}
 			handler(ctx).ServeHTTP(told, r)
 			refused, kind, text := told.refusal()
-			switch { // the stream has begun: what the library refuses is the answer to the call
+			switch { // the stream has begun: a refusal of the library is the answer to the call
 			case refused == 0:
 			case strings.HasPrefix(kind, asJSON):
 				return out.Data(json.RawMessage(text))
@@ -281,7 +281,7 @@ func (h *handlers) mcpTelling(
 	})
 }
 
-// library takes what the library writes. It passes an answer on, and holds a refusal back: errors have one shape here.
+// library receives the library's writes. It passes an answer on, and holds a refusal back: errors have one shape here.
 type library struct {
 	id     exactID
 	header http.Header
@@ -318,7 +318,8 @@ func (l *library) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// exactID is an id that is a number, as it was sent, and the text that stands for it while the library serves it.
+// exactID is a number as an id, in the form in which it was sent, and the text in its place while the library serves
+// it.
 type exactID struct {
 	was json.RawMessage // nil: the request had another id, or none
 	by  string
@@ -332,7 +333,7 @@ func (e exactID) restored(p []byte) []byte {
 	return bytes.Replace(p, []byte(`"`+e.by+`"`), e.was, 1)
 }
 
-// refusal is the status, the media type and the text of what the library has refused; 0 where it has not.
+// refusal is the status, the media type and the text of the library's refusal; 0 where it has not refused.
 func (l *library) refusal() (status int, kind, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// What the library of MCP refuses by itself is answered as all errors are, with its own status.
+// A refusal by the library of MCP itself has the shape of all errors, with its own status.
 func TestRefusalsOfMCPHaveTheOneShape(t *testing.T) {
 	e := httpapitest.New(t)
 	w := e.Send("GET", "/mcp", "")
@@ -33,7 +33,7 @@ func TestRefusalsOfMCPHaveTheOneShape(t *testing.T) {
 	httpapitest.Sane(t, w)
 }
 
-// The answer in a stream has the id as it was sent, too, and so has each form of id in a call.
+// The answer in a stream has the id in the form in which it was sent, too, and so has each form of id in a call.
 func TestACallInAStreamKeepsItsID(t *testing.T) {
 	e := httpapitest.New(t)
 	for _, id := range []string{"1", `"1"`, `""`, "9007199254740993", "-1.50", "1E400", `"9007199254740993"`, "0"} {
@@ -96,8 +96,8 @@ func TestAgentsAreListedOnceForARequestOfMCP(t *testing.T) {
 	}
 }
 
-// A call that wants progress has its stream before the library looks at it: what that refuses is told in the stream,
-// but for what its header says.
+// A call that wants progress has its stream before the library reads it. A refusal by the library is then an event of
+// the stream, except a refusal of the request's header.
 func TestRefusalsOfMCPInAStreamAreAnswers(t *testing.T) {
 	e := httpapitest.New(t)
 	body := `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"get_run","_meta":{"progressToken":1}}}`
@@ -130,7 +130,7 @@ func TestRefusalsOfMCPInAStreamAreAnswers(t *testing.T) {
 	assert.Contains(t, w.Body.String(), `run_id`, "%s", w.Body)
 }
 
-// An answer is JSON, unless a call has a progress token: who takes JSON need not take a stream.
+// An answer is JSON, unless a call has a progress token: a client that accepts JSON need not accept a stream.
 func TestWhoTakesJSONIsAnsweredByMCP(t *testing.T) {
 	e := httpapitest.New(t)
 	for accepts, status := range map[string]int{
@@ -142,7 +142,7 @@ func TestWhoTakesJSONIsAnsweredByMCP(t *testing.T) {
 	}
 }
 
-// A name of a web page may lead a browser to a server that trusts those who reach it.
+// The host name of a web page may lead a browser to a server that trusts every caller that reaches it.
 func TestMCPIsNotForForeignPages(t *testing.T) {
 	e := httpapitest.New(t) // at http://localhost
 	for origin, status := range map[string]int{
@@ -232,7 +232,7 @@ func TestABatchOfMCP(t *testing.T) {
 	assert.Contains(t, w.Body.String(), `"code":"`)
 }
 
-// Calls whose ids are the same float are two calls.
+// Calls with ids that are the same float are two calls.
 func TestEachCallOfABatchBeginsItsRun(t *testing.T) {
 	e := httpapitest.New(t)
 	call := func(id string) string {
@@ -278,7 +278,7 @@ func TestABatchCountsAsItsRequests(t *testing.T) {
 	assert.Equal(t, 9, strings.Count(runs, `"run_id"`), runs)
 }
 
-// A part of a batch that cannot be served is an error of its own, for the others have begun their runs.
+// A part of a batch that cannot be served has an error of its own, as the other parts have begun their runs.
 func TestAFaultOfOursIsOneAnswerOfABatch(t *testing.T) {
 	e := httpapitest.New(t)
 	e.Items.Table = &listing{Table: e.Items.Table, err: problem.Retry(errors.New("the table is away"))}
@@ -290,7 +290,7 @@ func TestAFaultOfOursIsOneAnswerOfABatch(t *testing.T) {
 	assert.Equal(t, http.StatusServiceUnavailable, mcpOf(e, "["+list+"]", "", "").Code)
 }
 
-// Models write null for what they leave out.
+// Models write null for members that they leave out.
 func TestAnArgumentThatIsNullWasLeftOut(t *testing.T) {
 	e := httpapitest.New(t)
 	call := func(arguments string) string {
@@ -303,7 +303,7 @@ func TestAnArgumentThatIsNullWasLeftOut(t *testing.T) {
 	}
 }
 
-// mcpOf sends a body as a client of MCP, with one header as it is given; an empty one is not sent.
+// mcpOf sends a body as a client of MCP, with one header unchanged; an empty one is not sent.
 func mcpOf(e httpapitest.API, body, header, value string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/mcp", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")

@@ -36,8 +36,8 @@ func (r *rival) Put(ctx context.Context, key string, from io.Reader, limit int64
 	return r.Store.Put(ctx, key, from, limit)
 }
 
-// calling is a run that waits for the outputs of as many calls. It returns a request that brings them, each with as
-// many files.
+// calling is a run that waits for the outputs of calls calls. It returns a request with these outputs, each with files
+// files.
 func calling(t *testing.T, e httpapitest.API, calls, files int) (request string) {
 	run := e.Begin(t).RunID
 	pause := lifecycle.Pause{Work: lifecycle.Work{Attempt: 1}, ExpiresAt: time.Now().Add(time.Hour)}
@@ -85,7 +85,7 @@ func (r *rival) kept() (n int) {
 	return n
 }
 
-// Of two equal requests at the same moment one goes on with the run, and the files of the other are removed.
+// Of two equal requests at the same moment one continues the run, and the files of the other are removed.
 func TestOutputsThatAreSentTwiceLeaveTheirFilesOnce(t *testing.T) {
 	blobs := &rival{}
 	e := httpapitest.Over(t, blobs)

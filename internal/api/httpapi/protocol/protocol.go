@@ -1,8 +1,8 @@
 // Package protocol is the area of the API for clients of protocols that others wrote: the Model Context Protocol, the
 // Agent2Agent protocol, Open Responses and AG-UI.
 //
-// What such a client says is understood by mcpserver, a2aserver, responses and aguiserver; here is who may say it, and
-// how answers travel. It imports the framework above it and no other area.
+// The packages mcpserver, a2aserver, responses and aguiserver read the messages of such clients. This package decides
+// who may send them, and how answers travel. It imports the framework above it and no other area.
 package protocol
 
 import (
@@ -21,7 +21,7 @@ import (
 	"agentplatform/internal/platform/problem"
 )
 
-// Config is what the area's operations use.
+// Config has the dependencies of the area's operations.
 type Config struct {
 	// MCP is the server for clients of the Model Context Protocol. It may be nil: then there is none.
 	MCP MCP
@@ -37,15 +37,16 @@ type Config struct {
 	Heartbeat time.Duration // of streams
 }
 
-// MCP is the server of the Model Context Protocol. What it serves it with is linked by those alone that have one.
+// MCP is the server of the Model Context Protocol. A program links the protocol's library only if it has one.
 type MCP interface {
-	// For makes what makes the handler of a principal's request with a header and a body, and reports whether that
-	// answers with Server-Sent Events; left reports whether its client has gone. Such an answer goes on until streaming
-	// ends, with an event also when nothing happens for idle. The error is that of the store.
+	// For returns a function that makes the handler of a principal's request with a header and a body. It also reports
+	// whether that handler answers with Server-Sent Events. left reports whether its client has gone. Such an answer
+	// goes on until streaming ends. It has an event after each idle without one. The error is that of the store.
 	For(
 		ctx context.Context, p tenant.Principal, header http.Header, body []byte, idle time.Duration, left func() bool,
 	) (handler func(streaming context.Context) http.Handler, streamed bool, err error)
-	// Fault is the answer to what the library has refused with a text, and its status; 0 where HTTP has its own.
+	// Fault is the answer to a request that the library has refused with a text, and its status; 0 where HTTP has its
+	// own.
 	Fault(body []byte, text string) (status int, answer any)
 }
 
@@ -64,7 +65,7 @@ func Routes(s *httpapi.Server, c Config) {
 	h.aguiRoutes()
 }
 
-// body reads a body of JSON, which counts against what bodies may have until c.Release is called.
+// body reads a body of JSON, which counts against the room of bodies until c.Release is called.
 func (h *handlers) body(w http.ResponseWriter, r *http.Request, c *httpapi.Call) ([]byte, error) {
 	body, err := h.Hold(w, r, c)
 	r.Body = http.NoBody // which a stream would keep
@@ -90,7 +91,7 @@ func (h *handlers) add(level tenant.Level, handle httpapi.Handler, o huma.Operat
 	h.Describe(o)
 }
 
-// content is what a body of these types has.
+// content describes a body of these media types.
 func content(schema *huma.Schema, types ...string) map[string]*huma.MediaType {
 	all := map[string]*huma.MediaType{}
 	for _, one := range types {
@@ -99,7 +100,7 @@ func content(schema *huma.Schema, types ...string) map[string]*huma.MediaType {
 	return all
 }
 
-// answers says what a success is, and which headers it has.
+// answers describes the success of an operation, and lists its headers.
 func answers(description string, of map[string]*huma.MediaType, headers ...string) map[string]*huma.Response {
 	r := &huma.Response{Description: description, Content: of}
 	for _, name := range headers {

@@ -27,7 +27,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// What is wrong with a message of JSON-RPC is said by one: the official clients read no other error.
+// A fault in a message of JSON-RPC is answered with a JSON-RPC error: the official clients read no other error.
 func TestFaultsOfJSONRPCAreItsErrors(t *testing.T) {
 	e := httpapitest.New(t)
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
@@ -98,7 +98,7 @@ func TestFaultsOfJSONRPCAreItsErrors(t *testing.T) {
 	}
 }
 
-// stopping is a client whose server stops with the first words of an answer.
+// stopping is a client whose server stops after the first bytes of an answer.
 type stopping struct {
 	*httptest.ResponseRecorder
 
@@ -110,7 +110,7 @@ func (s stopping) Write(p []byte) (int, error) {
 	return s.ResponseRecorder.Write(p)
 }
 
-// A stream of AG-UI that does not end by itself says so, whatever ends it: clients take its mere end for a success.
+// A stream of AG-UI that is cut ends with an error event, for any reason: clients take its mere end for a success.
 func TestAStreamOfAGUIThatIsCutSaysSo(t *testing.T) {
 	const cut = `"code":"stream_ended"`
 	for name, end := range map[string]func(e httpapitest.API){
@@ -140,7 +140,7 @@ func TestAStreamOfAGUIThatIsCutSaysSo(t *testing.T) {
 	}
 }
 
-// Budgets hold for a call that is told of its progress, whose answer is a stream, as for any other.
+// Budgets hold for a call with progress events, whose answer is a stream, as for any other.
 func TestBudgetsHoldForACallThatIsToldOfItsProgress(t *testing.T) {
 	e := httpapitest.New(t)
 	require.Equal(t, http.StatusOK, e.Send("PATCH", "/organization", `{"budget":{"period":"day","max_runs":1}}`).Code)
@@ -171,8 +171,8 @@ func (o once) Write(p []byte) (int, error) {
 	return o.ResponseRecorder.Write(p)
 }
 
-// waiting is an API whose clients of A2A wait, and what sends it a message of theirs: do is called with the first words
-// of the answer, then with each.
+// waiting is an API whose clients of A2A wait, and a function that sends one of their messages. It calls do with the
+// first bytes of the answer, then with each piece.
 func waiting(t *testing.T, change ...func(*service.Config)) (
 	e httpapitest.API, send func(do func(), then ...func()) *httptest.ResponseRecorder,
 ) {
@@ -255,7 +255,7 @@ func TestAServerThatStopsSaysHowATaskOfA2AStands(t *testing.T) {
 	assert.Equal(t, "TASK_STATE_SUBMITTED", state(t, w))
 }
 
-// Who waits for long takes a place of its key's streams; without one it is told how the task stands.
+// A client that waits for long takes a stream slot of its key. Without a slot it receives the task's present state.
 func TestALongWaitOfA2ATakesAPlace(t *testing.T) {
 	e, send := waiting(t, func(c *service.Config) { c.Shares.Key = 1 })
 	send(func() {
@@ -264,7 +264,7 @@ func TestALongWaitOfA2ATakesAPlace(t *testing.T) {
 	})
 }
 
-// Its client is told that nothing more comes, and nothing of the run.
+// Its client receives an error without data of the run.
 func TestALongWaitWhoseRightEndsIsAnsweredWithAnError(t *testing.T) {
 	e, send := waiting(t)
 	w := send(func() { revoke(t, e) })
@@ -286,7 +286,7 @@ func TestALongWaitWhoseRightEndsIsAnsweredWithAnError(t *testing.T) {
 		strings.TrimPrefix(messages[len(messages)-1], "data: "))
 }
 
-// away is a table that is away while a test says so.
+// away is a table that is unavailable while a test sets that.
 type away struct {
 	table.Table
 
@@ -321,7 +321,7 @@ func TestALongWaitOutlivesAShortFailureOfTheStore(t *testing.T) {
 
 // Its body counts no more among those that are under way.
 func TestALongWaitHoldsNoBody(t *testing.T) {
-	const waits, size = 12, 900 << 10 // within what one user may have
+	const waits, size = 12, 900 << 10 // within the room of one user
 	a2a := func(method string) string {
 		return `{"jsonrpc":"2.0","id":1,"method":"` + method +
 			`","params":{"message":{"role":"ROLE_USER","parts":[{"text":"x"}]},"metadata":{"x":"`
@@ -368,7 +368,7 @@ func TestALongWaitHoldsNoBody(t *testing.T) {
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what pools hold
+	runtime.GC() // pools keep memory until then
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc) //nolint:gosec // it is less
 }
@@ -442,7 +442,7 @@ func TestAPageOfTasksEndsByItsBytes(t *testing.T) {
 	}
 }
 
-// JSON that is none is answered to a client of A2A as its protocol has it.
+// Malformed JSON is answered to a client of A2A in the form of its protocol.
 func TestMalformedA2AIsAnsweredAsJSONRPC(t *testing.T) {
 	e := httpapitest.New(t)
 	w := e.Send("POST", "/a2a/"+e.Agent, `{"jsonrpc":`)
@@ -454,7 +454,7 @@ func TestMalformedA2AIsAnsweredAsJSONRPC(t *testing.T) {
 	}
 }
 
-// A deployment may have neither; its operations are then not there.
+// A deployment may lack both; their operations then do not exist.
 func TestAServerThatIsNotThereIsNotFound(t *testing.T) {
 	e := httpapitest.New(t, func(c *service.Config) { c.MCP, c.Sealer = nil, nil })
 	assert.Equal(t, http.StatusNotFound, e.Send("POST", "/mcp", "{}").Code)
@@ -462,8 +462,8 @@ func TestAServerThatIsNotThereIsNotFound(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, e.Send("GET", "/a2a/"+e.Agent+"/.well-known/agent-card.json", "").Code)
 }
 
-// A stream of a response that ends before it says so as an error, behind whose number it is taken up, and has no
-// [DONE]: the SDKs' loops would take what they have for the whole.
+// A stream of a response that ends early ends with an error, whose sequence number is the one to continue after. It has
+// no [DONE]: the SDKs' loops would take the received part for the whole.
 func TestAStreamOfAResponseThatEndsShortIsAnError(t *testing.T) {
 	const asked = `{"model":"Demo","input":"x","stream":true}`
 	last := func(t *testing.T, body string) string {

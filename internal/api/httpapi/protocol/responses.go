@@ -17,11 +17,11 @@ import (
 	"agentplatform/internal/run/intake"
 )
 
-// maxSequence bounds the number of an event: it is the largest that every client's numbers can tell from the next.
+// maxSequence bounds the number of an event. It is the largest integer that every client's numbers represent exactly.
 const maxSequence = 1 << 53
 
-// responsesRoutes let clients of Open Responses in. What they say is the server's of the protocol; here is who may, and
-// how answers travel.
+// responsesRoutes admit clients of Open Responses. The protocol's server reads their messages. This package decides who
+// may send them, and how answers travel.
 func (h *handlers) responsesRoutes() {
 	const responsePath = "/responses/{response_id}"
 	response := content(httpapi.SchemaOf[responses.Response](h.Server), asJSON)
@@ -180,10 +180,10 @@ func (h *handlers) inputItems(ctx context.Context, p tenant.Principal, in *struc
 	return &httpapi.Answer[responses.ResponseItems]{Body: list}, nil
 }
 
-// followResponse answers with the events of a response behind a number. One that ends earlier says so, without [DONE]:
-// an end of the connection is no error to the clients' loops. (To break the connection off would be one, but the SDKs
-// raise it as an error of the network, and proxies may hide it.) The client comes back with the last number that it has
-// seen.
+// followResponse answers with the events of a response after a sequence number. A stream that ends early ends with an
+// error and without [DONE]: the clients' loops do not treat the end of a connection as an error. (A connection that is
+// broken off is an error to them. But the SDKs raise it as an error of the network, and proxies may hide it.) The
+// client comes back with the last number that it has received.
 func (h *handlers) followResponse(
 	ctx context.Context, w http.ResponseWriter, c *httpapi.Call, id string, after int64,
 ) error {

@@ -18,12 +18,12 @@ import (
 	"agentplatform/internal/api/httpapi/service"
 )
 
-// patient is a service whose runs are never executed, and which waits for them, with places for one request at a time.
+// patient is a service whose runs are never executed. It waits for them, with slots for one request at a time.
 func patient(t *testing.T) httpapitest.API {
 	return httpapitest.New(t, func(c *service.Config) { c.Shares.Key, c.ResponseWindow = 1, time.Hour })
 }
 
-// soon is what comes of a channel; it fails when nothing does.
+// soon returns the next value of a channel; it fails when none comes.
 func soon[T any](t *testing.T, of <-chan T, what string) (v T) {
 	t.Helper()
 	select {
@@ -34,8 +34,8 @@ func soon[T any](t *testing.T, of <-chan T, what string) (v T) {
 	return v
 }
 
-// A request that waits for longer than others takes a place, as a stream does; where none is left, it is answered with
-// how its run stands. Its wait, and its place, end with the client.
+// A request that waits for longer than others takes a stream slot. Where none is left, it is answered with the present
+// state of its run. Its wait and its slot end with the client.
 func TestALongWaitTakesAPlaceUntilItsClientLeaves(t *testing.T) {
 	e := patient(t)
 	ended := make(chan *httptest.ResponseRecorder, 3)

@@ -8,8 +8,8 @@ import (
 	"agentplatform/internal/api/httpapi"
 )
 
-// These types describe JSON-RPC to the OpenAPI document, as far as both protocols have it in common; what a method
-// takes and gives is said by the protocols themselves.
+// These types describe JSON-RPC to the OpenAPI document, in the part that both protocols share. The protocols
+// themselves define the parameters and results of each method.
 
 type rpcRequest struct {
 	JSONRPC string          `json:"jsonrpc" enum:"2.0" required:"true"`
@@ -31,7 +31,7 @@ type rpcResponse struct {
 	Error   *rpcError       `json:"error,omitempty"`
 }
 
-// agentCard is what clients of both versions of A2A need of a card.
+// agentCard is the part of a card that clients of both versions of A2A need.
 type agentCard struct {
 	Name               string          `json:"name"`
 	Description        string          `json:"description"`
@@ -60,8 +60,8 @@ type cardSkill struct {
 	Tags        []string `json:"tags"`
 }
 
-// rpc completes the description of an operation that takes JSON-RPC. What a call does is not the operation's: its
-// errors stand in the answer.
+// rpc completes the description of an operation that takes JSON-RPC. The operation does not depend on the method: a
+// method's errors stand in the answer.
 func (h *handlers) rpc(o huma.Operation) huma.Operation {
 	o.Metadata = httpapi.ChangesNothing()
 	o.RequestBody = &huma.RequestBody{

@@ -14,8 +14,8 @@ import (
 	"agentplatform/internal/store/rollup"
 )
 
-// Whoever asks rolls up what has not been, whatever the level: it follows from the ledger, and is not what the asker
-// says.
+// Every read rolls up the entries that are not rolled up yet, with a key of any level. The rollup follows from the
+// ledger, and does not depend on the request.
 func (h *handlers) analyticsRoutes() {
 	r := httpapi.Routes{Server: h.Server, Tag: "analytics", Read: tenant.LevelAdmin}
 	httpapi.Route(r, "GET /analytics/summary", "analytics-summary", "What a span of time adds up to", h.summary,
@@ -33,14 +33,14 @@ type Span struct {
 	To   string `query:"to" maxLength:"40" doc:"exclusive; the end of the present minute by default. At most 400 days after from"`
 }
 
-// About is the query of whose entries count.
+// About is the part of a query that selects entries by agent, key and model.
 type About struct {
 	AgentID  httpapi.ID `query:"agent_id"`
 	APIKeyID httpapi.ID `query:"api_key_id"`
 	Model    string     `query:"model" maxLength:"300" doc:"provider/name"`
 }
 
-// Counting is the query that summaries and series have in common, but for whose.
+// Counting is the query that summaries and series have in common, without its subject.
 type Counting struct {
 	Span
 	About
@@ -49,15 +49,15 @@ type Counting struct {
 	Timezone string `query:"timezone" maxLength:"64" default:"UTC" doc:"its IANA name"`
 }
 
-// Everyone is the query of whose entries count, where others' may be read.
+// Everyone is the part of a query that selects a user, for callers who may read the entries of others.
 type Everyone struct {
 	UserID httpapi.ID `query:"user_id"`
 }
 
-// defaultRange is how much is counted when nothing is said.
+// defaultRange is the range that is counted without from and to.
 const defaultRange = 30 * 24 * time.Hour
 
-// within reads a range. Where something is left out, open says whether that is no bound, else the last 30 days are.
+// within reads a range. With open, an absent bound is not a bound; without it, the default is the last 30 days.
 func (s Span) within(now time.Time, zone *time.Location, open bool) (from, to time.Time, err error) {
 	if to, err = instant("query.to", s.To, zone); err != nil {
 		return from, to, err
@@ -65,7 +65,7 @@ func (s Span) within(now time.Time, zone *time.Location, open bool) (from, to ti
 	if from, err = instant("query.from", s.From, zone); err != nil || open {
 		return from, to, err
 	}
-	if to.IsZero() { // whole minutes, so that who asks again within one has the same ETag while nothing has happened
+	if to.IsZero() { // whole minutes, so that requests within one minute without new entries have the same ETag
 		to = now.Truncate(time.Minute).Add(time.Minute)
 	}
 	if from.IsZero() {
@@ -74,7 +74,7 @@ func (s Span) within(now time.Time, zone *time.Location, open bool) (from, to ti
 	return from, to, nil
 }
 
-// instant reads a time or a date; zero where nothing is said.
+// instant reads a time or a date; zero for an empty text.
 func instant(field, text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -105,7 +105,7 @@ func zoneOf(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// filter reads whose entries count. user is the one whose they must be; empty: anybody's.
+// filter returns the filter of a query. user is the user to whom the entries must belong; empty: any user.
 func (a About) filter(kind, user string) (rollup.Filter, error) {
 	if a.Model != "" && !strings.Contains(a.Model, "/") {
 		return rollup.Filter{}, problem.InvalidField("query.model", "must be provider/name")

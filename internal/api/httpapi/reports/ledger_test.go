@@ -136,7 +136,7 @@ func TestAPageOfTheLedgerReadsABoundedPart(t *testing.T) {
 	}
 }
 
-// Each change stands in the audit log, with its operation's name in the document and who did it.
+// The audit log has each change, with its operation's name in the document and its actor.
 func TestTheAuditLogNamesOperations(t *testing.T) {
 	e := httpapitest.New(t)
 	require.Equal(t, http.StatusOK, e.Send("PATCH", "/agents/"+e.Agent, `{"description":"d"}`).Code)

@@ -1,5 +1,5 @@
-// Package reports is the area of the API for what has happened in an organization: analytics, the ledger of its usage
-// and the audit log.
+// Package reports is the area of the API for reports of an organization: analytics, the ledger of its usage and the
+// audit log.
 //
 // It holds no rule of its own. It imports the framework above it and no other area.
 package reports

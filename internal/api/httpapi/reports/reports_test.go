@@ -17,8 +17,7 @@ func TestCellsAreNoFormulas(t *testing.T) {
 	}
 }
 
-// What is asked for without an end is the same range for a minute, and has all that has happened; what is said is taken
-// as it is.
+// A range without an end is the same for a minute, and has all events so far. A given end is taken as it is.
 func TestARangeWithoutAnEndHoldsForAMinute(t *testing.T) {
 	minute := time.Date(2026, 11, 24, 23, 59, 0, 0, time.UTC)
 	for _, now := range []time.Time{minute, minute.Add(time.Millisecond), minute.Add(59 * time.Second)} {

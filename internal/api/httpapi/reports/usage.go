@@ -55,7 +55,7 @@ type ledgerEntry struct {
 	Models []record.ModelTokens `json:"models" doc:"the tokens by model, which add up to those of the entry; a model that used none is left out. In CSV this is JSON"`
 }
 
-// table are the names of an entry's members, in their order, and their values as cells; null is an empty one.
+// table are the names of an entry's members, in their order, and their values as cells. Null is an empty cell.
 func (e ledgerEntry) table() (names, cells []string) {
 	v := reflect.ValueOf(e)
 	for i := range v.NumField() {
@@ -111,7 +111,7 @@ type ledgerList struct {
 	NextCursor *string       `json:"next_cursor"`
 }
 
-// UsageQuery asks for a part of the ledger; nothing said is all of it.
+// UsageQuery selects a part of the ledger; an empty query is the whole ledger.
 type UsageQuery struct {
 	httpapi.Paging
 	About

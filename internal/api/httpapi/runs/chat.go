@@ -168,7 +168,7 @@ func (h *handlers) post(ctx context.Context, p tenant.Principal, f chatForm) (in
 	return posted, err
 }
 
-// waitAndAnswer waits for a run to end or to need a human, for the window at most, and answers with how it then stands.
+// waitAndAnswer waits for a run to end or to need a human, for the window at most, and answers with its state then.
 func (h *handlers) waitAndAnswer(
 	ctx context.Context, w http.ResponseWriter, p tenant.Principal, posted intake.Posted, window time.Duration,
 ) error {
@@ -201,7 +201,7 @@ func (h *handlers) waitAndAnswer(
 	}
 }
 
-// wait has one of the hub's waits for a run end when the server stops, and with the right to read the run.
+// wait ends one of the hub's waits for a run when the server stops, and when the right to read the run ends.
 func (h *handlers) wait(
 	ctx context.Context, p tenant.Principal, r record.Run, until func(context.Context) (record.RunEntity, error),
 ) (e record.RunEntity, err error) {

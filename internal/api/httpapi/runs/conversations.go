@@ -20,7 +20,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// ChatPath is the path of what belongs to a chat. It is exported because the framework fills embedded fields only then.
+// ChatPath is the path of a chat's resources. It is exported because the framework fills embedded fields only then.
 type ChatPath struct {
 	ChatID string `path:"chat_id"`
 }
@@ -133,7 +133,7 @@ func (h *handlers) listChatRuns(ctx context.Context, p tenant.Principal, in *str
 		return nil, err
 	}
 	page := h.runsOfChat(p, chat)
-	if in.Active { // the chat itself says, and does not lag
+	if in.Active { // the chat's own row has it, and does not lag
 		page = func(ctx context.Context, _ string, _ int) (record.Page[record.RunEntity], error) {
 			return h.activeOf(ctx, p, in.ChatID, chat)
 		}
@@ -152,8 +152,8 @@ func (h *handlers) listChatRuns(ctx context.Context, p tenant.Principal, in *str
 // activeTries bounds how often a chat is read again because its run has ended between two reads.
 const activeTries = 8
 
-// activeOf is the active run of a chat, if there is one. A run that ends hands the chat on in the same commit; so where
-// the one that the chat named has ended, the chat names another by now, or none.
+// activeOf is the active run of a chat, if there is one. A run that ends gives the chat to its successor in the same
+// commit. So when the run in the chat's row has ended, the chat names another run by now, or none.
 func (h *handlers) activeOf(
 	ctx context.Context, p tenant.Principal, id string, chat record.ChatEntity,
 ) (page record.Page[record.RunEntity], err error) {
@@ -211,7 +211,7 @@ func (h *handlers) listMessages(ctx context.Context, p tenant.Principal, in *str
 // roles are those of a turn's messages, in order.
 var roles = []string{"user", "assistant"}
 
-// message is a message of a run: what it was asked, or its answer.
+// message is a message of a run: its question, or its answer.
 type message struct {
 	run  record.Run
 	role string

@@ -1,5 +1,5 @@
-// Package runs is the area of the API for messages to agents, the runs that they begin, the chats that runs stand in,
-// and streams of runs.
+// Package runs is the area of the API for messages to agents, the runs that they begin, chats of runs, and streams of
+// runs.
 //
 // It holds no rule about runs; those are intake's and lifecycle's. It imports the framework above it and no other area.
 package runs
@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Config is what the area's operations use.
+// Config has the dependencies of the area's operations.
 type Config struct {
 	Intake        *intake.Intake
 	Store         *record.Store
@@ -45,7 +45,7 @@ func Routes(s *httpapi.Server, c Config) {
 	h.conversationRoutes()
 }
 
-// routes is what the operations under a tag have in common.
+// routes has the common settings of the operations under a tag.
 func (h *handlers) routes(tag string) httpapi.Routes {
 	return httpapi.Routes{Server: h.Server, Tag: tag, Read: tenant.LevelRead, Write: tenant.LevelRun}
 }

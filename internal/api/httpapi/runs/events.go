@@ -9,7 +9,8 @@ import (
 	"agentplatform/internal/run/view"
 )
 
-// These types describe each event of a stream to the OpenAPI document: what [stream.Event] has by its name.
+// These types describe each event of a stream to the OpenAPI document: the members of [stream.Event] under the event's
+// name.
 
 type eventInit struct {
 	Event string             `json:"event" enum:"init"`

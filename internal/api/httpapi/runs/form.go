@@ -25,7 +25,7 @@ const (
 	maxScalar  = 16 << 10
 )
 
-// chatForm is a message as POST /chat brings it. Message.Wrong is the first fault in the fields for a new run: intake
+// chatForm is a message in the form of POST /chat. Message.Wrong is the first fault in the fields for a new run: intake
 // returns it, unless the message answers a question.
 type chatForm struct {
 	intake.Message
@@ -130,7 +130,7 @@ func (h *handlers) takeFile(ctx context.Context, p tenant.Principal, part *httpa
 	})
 }
 
-// digest is that of what the form asks for, however it is to be answered.
+// digest is the digest of the form's request. It does not depend on how the request is to be answered.
 func (f *chatForm) digest() string {
 	return intake.Digest([]any{
 		f.AgentID, f.Version, f.Text, f.ChatID, f.Title, f.CallbackURL, f.Metadata, f.fileIDs, f.sums,

@@ -44,7 +44,7 @@ type inbox struct {
 	NextCursor *string    `json:"next_cursor"`
 }
 
-// InboxQuery is the query of what waits for a human.
+// InboxQuery is the query of the interrupts that wait for a human.
 type InboxQuery struct {
 	httpapi.Paging
 	Status  string         `query:"status" enum:"pending" default:"pending"`
@@ -103,10 +103,10 @@ func (h *handlers) nextInbox(
 	return list, err
 }
 
-// maxWaiting bounds the runs that an answer looks at, once to count and once for its page.
+// maxWaiting bounds the runs that an answer reads, once to count and once for its page.
 const maxWaiting = 1000
 
-// inbox is a page of what waits, and the mark of the runs that do. Those that have waited longest come first.
+// inbox is a page of the waiting interrupts, and the mark of their runs. Those that have waited longest come first.
 func (h *handlers) inbox(
 	ctx context.Context, p tenant.Principal, in *InboxQuery, after string,
 ) (list inbox, mark string, err error) {
@@ -143,7 +143,7 @@ func (h *handlers) inbox(
 	return list, mark, err
 }
 
-// concerning leaves out the paused runs of others that the principal neither sees nor approves: who is in no group
+// concerning leaves out the paused runs of others that the principal neither sees nor approves: a principal in no group
 // approves no calls of others. It reuses the array.
 func (h *handlers) concerning(
 	ctx context.Context, p tenant.Principal, paused []record.PausedRun,
@@ -162,7 +162,7 @@ func (h *handlers) concerning(
 	}), err
 }
 
-// waiting reads those of the runs that the query asks for, as far as the principal may have to do with them.
+// waiting reads the runs that the query selects, and that the principal may see or decide.
 func (h *handlers) waiting(
 	ctx context.Context, p tenant.Principal, in *InboxQuery, paused []record.PausedRun,
 ) ([]intake.Waiting, error) {
@@ -177,15 +177,16 @@ func (h *handlers) waiting(
 	}
 	q := RunQuery{AgentID: in.AgentID, ChatID: in.ChatID, Status: []string{string(lifecycle.AwaitingInput)}}
 	runs = slices.DeleteFunc(runs, func(e record.RunEntity) bool {
-		// One that has gone on and waits again meanwhile has another place in the order, where the next answer has it.
+		// A run that has gone on and waits again meanwhile has another place in the order, where the next answer has
+		// it.
 		return !q.matches(e.Value) || e.Value.Slots.Organization != slots[e.Value.ID()]
 	})
 	list, err := h.Intake.Waiting(ctx, p, runs)
-	named := in.AgentID != "" || in.ChatID != "" // whose run it is, would be learnt by asking
+	named := in.AgentID != "" || in.ChatID != "" // the result would reveal the run's agent or chat
 	return slices.DeleteFunc(list, func(w intake.Waiting) bool { return named && w.Outside }), err
 }
 
-// inboxPage is the page behind a place of the interrupts of runs that are in order.
+// inboxPage is the page after a place of the interrupts of runs that are in order.
 func (h *handlers) inboxPage(
 	ctx context.Context, p tenant.Principal, runs []intake.Waiting, after string, limit int,
 ) (page []inboxRow, next *string, err error) {
@@ -275,7 +276,7 @@ type pastInterrupts struct {
 // pausesAtOnce is how many pauses are read at a time; each may have 256 interrupts.
 const pausesAtOnce = 10
 
-// listRunInterrupts reads what a run has waited for, in order.
+// listRunInterrupts reads the interrupts of a run, in order.
 func (h *handlers) listRunInterrupts(ctx context.Context, p tenant.Principal, in *struct {
 	RunPath
 	httpapi.LongPaging
@@ -292,7 +293,7 @@ func (h *handlers) listRunInterrupts(ctx context.Context, p tenant.Principal, in
 	return httpapi.Body(pastInterrupts{list, next}), err
 }
 
-// pastInterrupts reads those of a few pauses behind a place.
+// pastInterrupts reads the interrupts of a few pauses after a place.
 func (h *handlers) pastInterrupts(
 	ctx context.Context, run, after string,
 ) (page record.Page[pastInterrupt], err error) {
@@ -324,7 +325,7 @@ func (h *handlers) pastInterrupts(
 // pastPlace is the place of the nth interrupt of a pause.
 func pastPlace(pause, n int) string { return fmt.Sprintf("%06d %06d", pause, n) }
 
-// verdictOn is what was decided about an interrupt; nil for nothing.
+// verdictOn is the decision about an interrupt; nil for none.
 func verdictOn(i record.Interrupt, d *record.Decisions) *verdict {
 	if d == nil {
 		return nil

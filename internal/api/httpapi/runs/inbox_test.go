@@ -25,12 +25,12 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// A wait for the inbox ends with its client, and when the server stops, at once and with nothing left of it.
+// A wait for the inbox ends with its client, and when the server stops. It ends immediately, and leaves nothing.
 func TestAWaitForTheInboxLeavesNothing(t *testing.T) {
 	const patience = 10 * time.Second
 	for name, c := range map[string]struct {
 		end    func(e httpapitest.API, gone context.CancelFunc)
-		status int // 0: nobody reads it
+		status int // 0: the client does not read it
 	}{
 		"its client goes":  {func(_ httpapitest.API, gone context.CancelFunc) { gone() }, 0},
 		"the server stops": {func(e httpapitest.API, _ context.CancelFunc) { e.Stop() }, http.StatusOK},
@@ -85,7 +85,8 @@ func pauses(t *testing.T, e httpapitest.API, run string, answers int) {
 	}
 }
 
-// What an answer of the inbox looks at has a bound, however much waits; page by page one sees all of it.
+// The rows that an answer of the inbox reads have a bound, with any number of waiting runs. Page by page a reader gets
+// all of them.
 func TestAnInboxOfThousandsIsReadInParts(t *testing.T) {
 	e := httpapitest.New(t)
 	var all []string
@@ -135,8 +136,8 @@ func TestAnInboxOfThousandsIsReadInParts(t *testing.T) {
 	assert.Equal(t, want, seen)
 }
 
-// A run that has gone on, and waits again, between the reading of the slots and that of the heads has its new place in
-// the next answer. This one must not end where that place is: what lies between would be seen by nobody.
+// A run goes on, and waits again, between the reads of the slots and of the heads. Its new place is in the next answer.
+// This answer must not end at that place: nobody would see the runs in between.
 func TestWhoWaitsAgainMeanwhileHidesNothing(t *testing.T) {
 	e := httpapitest.New(t)
 	first, second := e.Begin(t).RunID, e.Begin(t).RunID
@@ -154,13 +155,13 @@ func TestWhoWaitsAgainMeanwhileHidesNothing(t *testing.T) {
 	assert.NotContains(t, w.Body.String(), first)
 }
 
-// A query that has a wrong value in a list names the member, not a place in the list.
+// A refusal of a wrong value in a query's list names the member, not a place in the list.
 func TestAWrongStatusIsNamed(t *testing.T) {
 	w := httpapitest.New(t).Send("GET", "/runs?status=running,sleeping", "")
 	assert.Contains(t, w.Body.String(), `"location":"query.status"`)
 }
 
-// What a run has waited for is read in pages that are small, however many its pauses and however large what they show.
+// The pauses of a run are read in small pages, with any number and any size of pauses.
 func TestAllThatARunHasWaitedForIsRead(t *testing.T) {
 	e := httpapitest.New(t)
 	run := e.Begin(t).RunID

@@ -21,7 +21,7 @@ type runList struct {
 	NextCursor *string    `json:"next_cursor"`
 }
 
-// RunQuery is the query of a list of runs; what is empty matches all.
+// RunQuery is the query of a list of runs; an empty member matches all.
 type RunQuery struct {
 	Status        []string       `query:"status" nullable:"false" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out" doc:"one of these, separated by commas; active ones are found at once, whatever else there is"`
 	AgentID       httpapi.ID     `query:"agent_id"`
@@ -33,7 +33,7 @@ type RunQuery struct {
 }
 
 func (q RunQuery) matches(r record.Run) bool {
-	created := r.CreatedAt.Truncate(time.Millisecond) // as it is shown
+	created := r.CreatedAt.Truncate(time.Millisecond) // the resolution of answers
 	return (len(q.Status) == 0 || slices.Contains(q.Status, string(r.Status))) &&
 		(q.AgentID == "" || r.Agent == string(q.AgentID)) && (q.ChatID == "" || r.Chat == string(q.ChatID)) &&
 		(q.UserID == "" || r.User == string(q.UserID)) && (q.APIKeyID == "" || r.APIKey == string(q.APIKeyID)) &&
@@ -74,7 +74,7 @@ func (h *handlers) runsOfChat(p tenant.Principal, chat record.ChatEntity) record
 	}
 }
 
-// nothing is the page of a listing that has nothing for the client.
+// nothing is an empty page of a listing.
 func nothing(context.Context, string, int) (page record.Page[record.RunEntity], err error) {
 	return page, nil
 }
@@ -104,8 +104,8 @@ func (h *handlers) activePage(p tenant.Principal, q RunQuery) record.Listing[rec
 	}
 }
 
-// activeIDs are the runs that may have one of the active statuses of a query, in order; none: any of them. They are
-// found by the slots that they hold.
+// activeIDs are the runs that may have one of the active statuses of a query, in order; without statuses, all active
+// runs. It finds them by the slots that they hold.
 func (h *handlers) activeIDs(ctx context.Context, p tenant.Principal, q RunQuery) (ids []string, err error) {
 	own, err := h.Tenants.ListsOwn(ctx, p, string(q.AgentID))
 	switch waits := slices.Contains(q.Status, string(lifecycle.AwaitingInput)); {
@@ -147,7 +147,8 @@ func (h *handlers) listRuns(ctx context.Context, p tenant.Principal, in *struct 
 	return httpapi.Body(runList{runs, next}), err
 }
 
-// seer shows a run of a listing as it is now; may is false for one that is not for the principal, or is being removed.
+// seer returns the present state of a run of a listing. may is false for a run that the principal may not read, or that
+// is being removed.
 func (h *handlers) seer(
 	ctx context.Context, p tenant.Principal,
 ) func(record.Run) (v view.Run, may bool, err error) {
@@ -226,8 +227,8 @@ func (h *handlers) cancelMany(ctx context.Context, p tenant.Principal, in *struc
 	return httpapi.Body(out), nil
 }
 
-// checkFilter refuses what would be no condition at all, though it is written like one: a member that is null or
-// empty, an id that nothing can have.
+// checkFilter refuses filters that look like a condition and are none: a member that is null or empty, an id that
+// nothing can have.
 func checkFilter(body []byte) error {
 	var raw struct {
 		Filter map[string]json.RawMessage `json:"filter"`
@@ -248,7 +249,7 @@ func checkFilter(body []byte) error {
 	return nil
 }
 
-// activeRuns reads the heads of the active runs that match, as far as the principal sees them.
+// activeRuns reads the heads of the active runs that match, and that the principal may see.
 func (h *handlers) activeRuns(ctx context.Context, p tenant.Principal, q RunQuery) ([]record.RunEntity, error) {
 	ids, err := h.activeIDs(ctx, p, q)
 	if err != nil {

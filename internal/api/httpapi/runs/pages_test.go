@@ -38,8 +38,8 @@ func completed(t *testing.T, e httpapitest.API, chat string, size int) string {
 	return run
 }
 
-// The times between which runs are asked for are those that they show, however long their messages waited: whoever
-// reads one span after the other sees each run once. So it is of runs that earlier versions stored.
+// A filter by time uses the times that runs show, however long their messages waited. A client that reads one span
+// after the other sees each run once. So it is with runs that earlier versions stored.
 func TestSpansOfTimeHaveEachRunOnce(t *testing.T) {
 	e := httpapitest.New(t)
 	store, now := e.Executor.Store, time.Now().UTC().Truncate(time.Millisecond)
@@ -95,8 +95,7 @@ func TestSpansOfTimeHaveEachRunOnce(t *testing.T) {
 	}
 }
 
-// Lists of what is large end their pages by their bytes; the next page goes on where one ended, with nothing left out
-// or shown twice.
+// Pages of large rows end by their bytes. The next page goes on where one ended, and no row is left out or sent twice.
 func TestListsOfWhatIsLargeHaveSmallPages(t *testing.T) {
 	const size, most = 300 << 10, 1<<20 + 4<<10 // of an answer, of a page with its frame
 	e := httpapitest.New(t)
@@ -150,7 +149,7 @@ func TestListsOfWhatIsLargeHaveSmallPages(t *testing.T) {
 	}
 }
 
-// The slots of active runs are read once for an answer, however many pages it looks at, and each run is in one page.
+// The slots of active runs are read once for an answer over any number of pages, and each run is in one page.
 func TestSlotsAreReadOnceForAPageOfActiveRuns(t *testing.T) {
 	e := httpapitest.New(t)
 	var all []string
@@ -195,7 +194,7 @@ func TestSlotsAreReadOnceForAPageOfActiveRuns(t *testing.T) {
 	}
 }
 
-// Pages of a conversation have each message once, in order, wherever they end; behind the last message there is none.
+// Pages of a conversation have each message once, in order, at any page end; after the last message there is none.
 func TestPagesOfAConversationHaveEachMessageOnce(t *testing.T) {
 	e := httpapitest.New(t)
 	var want []string

@@ -19,7 +19,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// RunPath is the path of what belongs to a run.
+// RunPath is the path of a run's resources.
 type RunPath struct {
 	RunID string `path:"run_id"`
 }
@@ -65,7 +65,7 @@ func (h *handlers) readRun(ctx context.Context, p tenant.Principal, in *struct {
 	return h.seen(ctx, p, e, false, err)
 }
 
-// seenRun is a run as somebody may see it: the whole, or what an approver is shown who may not use its agent.
+// seenRun is a run as a principal may see it: the whole run, or the part for an approver who may not use its agent.
 type seenRun struct {
 	whole    *view.Run
 	toDecide *view.ToDecide
@@ -89,7 +89,7 @@ func (seenRun) Schema(r huma.Registry) *huma.Schema {
 	}
 }
 
-// seen is the answer with a run, unless that could not be had.
+// seen is the answer with a run, or the error with which it was read.
 func (h *handlers) seen(
 	ctx context.Context, p tenant.Principal, e record.RunEntity, outside bool, err error,
 ) (*answer[seenRun], error) {

@@ -19,7 +19,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// office is an organization with users who differ in what they see. Chats belong to their users.
+// office is an organization whose users see different chats. Chats belong to their users.
 type office struct {
 	httpapitest.API // as its admin
 
@@ -54,7 +54,7 @@ func newOffice(t *testing.T, visibility catalog.Visibility, listed bool) office 
 	return o
 }
 
-// hire makes a user with a key, whose id it returns.
+// hire makes a user with a key, and returns the user's id.
 func (o office) hire(t *testing.T, name, role, level string) (as httpapitest.API, key string) {
 	t.Helper()
 	var made struct {
@@ -141,7 +141,7 @@ func tasks(t *testing.T, as httpapitest.API) []string {
 	return found
 }
 
-// matched is how many active runs a cancel of many matches, of which it cancels none.
+// matched is the number of active runs that a cancel of many matches; it cancels none of them.
 func matched(t *testing.T, as httpapitest.API, filter string) string {
 	t.Helper()
 	w := as.Send("POST", "/runs/cancel", `{"filter":`+filter+`,"confirm_count":999}`)
@@ -181,7 +181,7 @@ func (o office) named(names ...string) []string {
 	return ids
 }
 
-// lists are the rows of each list by who reads it; empty: a reader who sees all chats.
+// lists are the rows of each list by its reader; empty: a reader who sees all chats.
 func (o office) lists() map[string]map[string][]string {
 	all := o.named(first, toOwner, second, done, waits, others)
 	ofOwner, ofColleague := o.named(first, toOwner, second), o.named(done, waits)
@@ -207,7 +207,7 @@ func (o office) lists() map[string]map[string][]string {
 }
 
 // Where chats are their users' own, each list has the rows of these chats, of any sender. Managers and keys for
-// monitoring find all. It is the same where the runs are not listed by user yet. Where chats are shared, all find all.
+// monitoring find all. So it is where the runs are not listed by user yet. Where chats are shared, all find all.
 func TestEachListHasWhatItsReaderSees(t *testing.T) {
 	for name, c := range map[string]struct {
 		visibility catalog.Visibility

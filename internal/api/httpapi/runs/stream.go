@@ -58,7 +58,7 @@ func (h *handlers) streamLines(ctx context.Context, w http.ResponseWriter, c *ht
 	var seq int64 // of the last event
 	answer := httpapi.Stream{
 		ContentType: "application/x-ndjson", Bounded: true,
-		Final: func(out *httpapi.Sink) { // the connection ends, the run goes on: the last line says so
+		Final: func(out *httpapi.Sink) { // the connection ends, the run goes on: the last line has this
 			_ = out.Line(stream.Event{
 				Event: stream.Status, RunID: c.Run, Seq: seq + 1, Status: string(lifecycle.Running),
 				Interrupts: &[]events.Interrupt{},

@@ -20,11 +20,11 @@ import (
 	"agentplatform/internal/api/httpapi/service"
 )
 
-// sample is a request that is accepted and says much. Names in braces stand for ids; {made} for that of the answer.
+// sample is an accepted request with many members. Names in braces stand for ids; {made} for that of the answer.
 type sample struct {
 	operation, body string
 	id              string   // the member of the answer that is the id
-	reads           []string // what shows it
+	reads           []string // operations that show it
 	fixed           []string // members that stay
 }
 
@@ -141,12 +141,12 @@ var elsewhere = map[string]string{
 	"POST /agui/{}":       "it answers with a stream until the run ends, and no worker is here",
 }
 
-// others are what a client may put in the place of a value.
+// others are the values that a client may put in the place of a value.
 var others = []string{`null`, `true`, `0`, `-1`, `1.5`, `1e300`, `""`, `"x"`, `[]`, `[null]`, `["x"]`, `{}`,
 	`{"x":null}`, `{"x":false}`}
 
-// Whatever stands in the place of a value of a request, the answer is one that the document has; and what was accepted
-// is shown as the document says.
+// With any value in the place of a value of a request, the document has the answer. The operations that show an
+// accepted value have the shape of the document.
 func TestWhatAnyValueOfARequestBecomesIsAsTheDocumentSays(t *testing.T) {
 	t.Parallel()
 	e := httpapitest.New(t, func(c *service.Config) {
@@ -207,7 +207,7 @@ func TestWhatAnyValueOfARequestBecomesIsAsTheDocumentSays(t *testing.T) {
 
 var placeholders = regexp.MustCompile(`\{[^}]*\}`)
 
-// prepared makes what the samples name by ids.
+// prepared makes the resources that the samples name by ids.
 func prepared(
 	t *testing.T, e httpapitest.API, send func(method, path, body string) *httptest.ResponseRecorder,
 ) *strings.Replacer {
@@ -234,8 +234,8 @@ func prepared(
 	)
 }
 
-// mutations calls visit with copies of a value in which one place has another value: each place and all of others, but
-// the members of the whole that are fixed.
+// mutations calls visit with copies of a value in which one place has another value. It puts every value of others at
+// each place, except in the fixed members of the whole.
 func mutations(whole any, fixed []string, visit func(any)) {
 	raw, _ := json.Marshal(whole)
 	var walk func(at any, put func(any))
@@ -279,7 +279,7 @@ func TestTheDocumentSaysWhatARequestNeeds(t *testing.T) {
 	})
 	ids := prepared(t, e, e.Send)
 	sent := map[string]map[string]bool{}
-	needed := map[string][]string{} // what all samples of an operation that are accepted cannot do without
+	needed := map[string][]string{} // members that all accepted samples of an operation need
 	for _, s := range samples {
 		if s.reads == nil {
 			continue

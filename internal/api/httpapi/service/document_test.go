@@ -106,7 +106,7 @@ func (d described) everySchema(visit func(at string, s object)) {
 	})
 }
 
-// Each operation says by number how it may be refused, and each refusal is the one error.
+// Each operation lists its refusals by number, and each refusal is the one error.
 func TestTheDocumentListsRefusals(t *testing.T) {
 	d := read(t)
 	changes := regexp.MustCompile("^(POST|PUT|PATCH|DELETE) ")
@@ -154,7 +154,7 @@ func TestTheDocumentListsRefusals(t *testing.T) {
 	}
 }
 
-// fullDisk is a table that takes nothing more.
+// fullDisk is a table that accepts no more writes.
 type fullDisk struct{ table.Table }
 
 func (fullDisk) Commit(context.Context, string, ...table.Op) error {
@@ -218,7 +218,7 @@ func TestTheDocumentsNamesAreIdentifiers(t *testing.T) {
 	}
 }
 
-// What an answer always has is required, its lists are never null, and its times are times.
+// Members that an answer always has are required, its lists are never null, and its times are times.
 func TestTheDocumentSaysWhatIsAlwaysThere(t *testing.T) {
 	d := read(t)
 	for name, most := range map[string]int{
@@ -253,7 +253,7 @@ func TestTheDocumentSaysWhatIsAlwaysThere(t *testing.T) {
 	}
 }
 
-// Any JSON stands only where any JSON may: in what an agent answers by its own schema, and what a protocol or a kind of
+// The document has untyped JSON only in answers by an agent's own schema, and in data that a protocol or a kind of
 // toolkits keeps to itself.
 func TestTheDocumentIsTyped(t *testing.T) {
 	may := []string{
@@ -270,7 +270,7 @@ func TestTheDocumentIsTyped(t *testing.T) {
 	})
 }
 
-// An operation is described by an example, takes what it documents, and answers with something.
+// An operation has an example, accepts its documented body, and answers with a body.
 func TestTheDocumentsBodiesAreComplete(t *testing.T) {
 	d := read(t)
 	d.each(func(name string, o describedOperation) {
@@ -357,8 +357,8 @@ func TestTheDocumentHasEvents(t *testing.T) {
 	}
 }
 
-// The document may be asked for while requests are checked by the description that it is made from, which nothing
-// changes then; the race detector would say so.
+// The document may be requested while requests are checked with its source, the description. Nothing changes the
+// description then; the race detector would report it.
 func TestTheDocumentIsMadeBesideRequests(t *testing.T) {
 	e := httpapitest.New(t)
 	var asking sync.WaitGroup

@@ -22,8 +22,8 @@ import (
 // A message as each entry point takes it.
 type words struct{ chat, text, key string }
 
-// entrances are the entry points for a message. Each says whether it was accepted, and else how it was refused, which
-// must be as that one refuses what a client got wrong.
+// entrances are the entry points for a message. Each reports whether it accepted the message, or else its refusal. The
+// refusal must have the form that this entry point has for errors of its clients.
 var entrances = map[string]func(t *testing.T, e httpapitest.API, w words) (accepted bool, why string){
 	"REST": func(t *testing.T, e httpapitest.API, w words) (bool, string) {
 		kind, body := e.Form(
@@ -127,8 +127,8 @@ type object = map[string]any
 
 var invalid = regexp.MustCompile(`^(message|chat_id): `)
 
-// rpc makes a JSON-RPC call; the one refusal there may be is that of invalid params, which MCP has as a result of the
-// tool that names the field.
+// rpc makes a JSON-RPC call. The only possible refusal is that of invalid params. In MCP that is a result of the tool,
+// which names the field.
 func rpc(t *testing.T, e httpapitest.API, path string, body object) (bool, string) {
 	t.Helper()
 	raw, err := json.Marshal(body)
@@ -227,7 +227,7 @@ func FuzzChatIDs(f *testing.F) {
 		f.Add(id)
 	}
 	f.Fuzz(func(t *testing.T, id string) {
-		id = strings.ToValidUTF8(id, "?") // JSON cannot say anything else
+		id = strings.ToValidUTF8(id, "?") // JSON has no other texts
 		for entrance, post := range entrances {
 			if accepted, why := post(t, e, words{id, "x", ""}); accepted != validChat(id) {
 				t.Fatalf("%s: %q: accepted: %v (%s)", entrance, id, accepted, why)

@@ -63,7 +63,7 @@ func TestTheFieldsOfFormsThatAreReadAreThoseOfTheDocument(t *testing.T) {
 	assert.Equal(t, 4, forms)
 }
 
-// holdsFiles says whether a field is for files.
+// holdsFiles reports whether a field is for files.
 func holdsFiles(described object) bool {
 	if items, is := described["items"].(object); is {
 		described = items
@@ -71,7 +71,7 @@ func holdsFiles(described object) bool {
 	return described["format"] == "binary"
 }
 
-// refusedFields sends a form with one part of a size, and returns the fields that its answer finds wrong.
+// refusedFields sends a form with one part of a size, and returns the fields that its answer refuses.
 func refusedFields(t *testing.T, e httpapitest.API, method, path, field, file string, size int) []string {
 	t.Helper()
 	var form bytes.Buffer

@@ -1,7 +1,7 @@
 // Package service puts the areas of the HTTP layer together: the whole API, over the use cases.
 //
-// It holds no rule of its own. It imports the framework, each area and the use cases that they need; nothing imports it
-// but boot, cloud, the functions and tests.
+// It holds no rule of its own. It imports the framework, each area and the use cases that they need. Only boot, cloud,
+// the functions and tests import it.
 package service
 
 import (
@@ -37,10 +37,10 @@ import (
 	"agentplatform/internal/store/seal"
 )
 
-// MCP is the server of the Model Context Protocol, as the area for it wants it.
+// MCP is the server of the Model Context Protocol, with the interface of its area.
 type MCP = protocol.MCP
 
-// Config is what the API is made of: the server's own settings, and what its operations use.
+// Config has the parts of the API: the server's own settings, and the dependencies of its operations.
 type Config struct {
 	httpapi.Config
 
@@ -51,20 +51,21 @@ type Config struct {
 	Webhooks *webhook.Sender
 	Models   provider.Models
 	Toolkits *toolkit.Toolkits
-	// What needs secrets opened. Nil: this program opens them, by Toolkits and Webhooks.
+	// Asker and Prober do the requests that need secrets opened. Nil: this program opens them, by Toolkits and
+	// Webhooks.
 	Asker  toolkit.Asker
 	Prober webhook.Prober
 	// Knowledge may be nil: then there are no knowledge bases and no search.
 	Knowledge *knowledge.Knowledge
 
 	ObserveWindow time.Duration // how long an answer waits for a run to end
-	// ResponseWindow is how long one of POST /responses does, where that is longer: its clients take what they are
-	// answered for the whole.
+	// ResponseWindow is how long an answer of POST /responses waits, where that is longer: its clients take any answer
+	// for the whole one.
 	ResponseWindow time.Duration
 	Heartbeat      time.Duration // of streams
 	Callbacks      egress.Policy // where pushes may go
 	Pprof          bool
-	PanelReaches   []string // origins beside its own that the admin panel's page may ask: where uploads go
+	PanelReaches   []string // further origins that the admin panel's page may reach: where uploads go
 	// MCP makes the server for clients of the Model Context Protocol. It may be nil: then there is none.
 	MCP func(bridge.Bridge) MCP
 	// Sealer seals the secrets of A2A's push notifications. It may be nil: then there is no server for clients of A2A.

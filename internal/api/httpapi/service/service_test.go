@@ -64,7 +64,8 @@ func TestEveryRouteNeedsAKeyButTheOpenOnes(t *testing.T) {
 	}
 }
 
-// A parameter of a query that names a thing is refused where nothing can have its value, by its name, at all endpoints.
+// A query parameter that names a thing is refused at all endpoints where nothing can have its value. The refusal names
+// the parameter.
 func TestParametersThatNameThingsAreIdentifiers(t *testing.T) {
 	e := httpapitest.New(t)
 	document, err := e.Document()

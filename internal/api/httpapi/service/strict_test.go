@@ -34,7 +34,7 @@ func strictAPI(t *testing.T) (httpapitest.API, *strings.Replacer) {
 	return e, prepared(t, e, e.Send)
 }
 
-// An unknown member of what changes a resource, of a search and of a filter is refused by its name, wherever it stands.
+// An unknown member of a change of a resource, of a search and of a filter is refused with its name, at any place.
 func TestUnknownMembersAreRefused(t *testing.T) {
 	t.Parallel()
 	e, ids := strictAPI(t)
@@ -124,8 +124,8 @@ func TestAResourceIsSentBackAsItWasRead(t *testing.T) {
 	assert.Len(t, seen, 10, "%v", seen)
 }
 
-// A knowledge base that was made before its model had prefixes may be sent back, too. Its model without the prefixes
-// takes those of now.
+// A knowledge base that was made before its model had prefixes may be sent back, too. A model without the prefixes in
+// the request gets the present ones.
 func TestABaseOfOlderPrefixesIsSentBackAsItWasRead(t *testing.T) {
 	t.Parallel()
 	models := &knowledge.Models{Offered: []catalog.EmbeddingModel{{Provider: "p", Name: knowledge.Lexical}}}
@@ -153,7 +153,7 @@ func TestABaseOfOlderPrefixesIsSentBackAsItWasRead(t *testing.T) {
 	assert.Equal(t, "q: ", again.Model["query_prefix"])
 }
 
-// unmoving is a resource without what each edit changes.
+// unmoving is a resource without the members that each edit changes.
 func unmoving(t *testing.T, body string) string {
 	var v map[string]any
 	require.NoError(t, json.Unmarshal([]byte(body), &v))

@@ -10,8 +10,8 @@ import (
 	"agentplatform/internal/run/view"
 )
 
-// Pushed describes to the OpenAPI document what the bodies of pushes have in common, as [events.Webhook] has it. It is
-// exported because it is embedded.
+// Pushed describes the common members of the bodies of pushes to the OpenAPI document, as [events.Webhook] has them. It
+// is exported because it is embedded.
 type Pushed struct {
 	Version     int                `json:"version" minimum:"1" maximum:"1"`
 	DeliveryID  string             `json:"delivery_id"`
@@ -66,7 +66,7 @@ func (h *handlers) describePushes() {
 		terminalWebhook{Event: events.WebhookTerminal, Status: ended.Status, Pushed: last})
 }
 
-// pushed is an example of what pushes have in common.
+// pushed is an example of the common members of pushes.
 func pushed(interrupts []events.Interrupt, sequence int) Pushed {
 	run := view.Run{}.Example().(view.Run)
 	return Pushed{

@@ -20,7 +20,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Config is what the area's operations use.
+// Config has the dependencies of the area's operations.
 type Config struct {
 	Intake    *intake.Intake
 	Store     *record.Store
@@ -157,8 +157,8 @@ func (h *handlers) delivery(ctx context.Context, p tenant.Principal, id string) 
 	return e.Value, err
 }
 
-// hiddenRuns are those runs of some deliveries that the principal may not see. Of a run that is gone, the owner is
-// known, or for deliveries of earlier versions the sender.
+// hiddenRuns are those runs of some deliveries that the principal may not see. Of a deleted run, the owner is known, or
+// for deliveries of earlier versions the sender.
 func (h *handlers) hiddenRuns(
 	ctx context.Context, p tenant.Principal, rows []record.DeliveryEntity,
 ) (map[string]bool, error) {

@@ -38,7 +38,7 @@ func TestADeliveryIsListedAndMadeAgain(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, e.Send("POST", "/webhooks/deliveries/x/redeliver", "").Code)
 }
 
-// A test of an address tells what came of it; one that pushes may not go to is refused.
+// A test of an address returns its result; an address to which pushes may not go is refused.
 func TestAnAddressIsTested(t *testing.T) {
 	e := httpapitest.New(t)
 	w := e.Send("POST", "/webhooks/test", `{"callback_url":"https://example.com/"}`)
