@@ -1,10 +1,11 @@
-// Package panel is the admin panel: static files, which are one more client of the REST API and hold no power of their
-// own. It serves them at /admin/, from inside the program: on a laptop and on AWS (where the function api answers for
-// them, as it does for the documentation; docs/adr/0018-panel-in-the-program.md says why no bucket does).
+// Package panel is the admin panel. It consists of static files, which are one more client of the REST API and have no
+// rights of their own. It serves them at /admin/ from inside the program, on a laptop and on AWS. On AWS the function
+// api serves them, as it does the documentation; docs/adr/0018-panel-in-the-program.md has the reasons against a
+// bucket.
 //
 // The files are modules that browsers run as they stand here; nothing is built. All of them are below one path that
-// names their contents, so that they may be kept for ever and import each other by relative names; only the page is
-// asked for anew. It must not know the API, and imports none of our packages.
+// names their contents. They may thus be cached without end, and import each other by relative names; only the page is
+// requested again. The package must not know the API, and imports none of our packages.
 package panel
 
 import (
@@ -42,7 +43,7 @@ type Panel struct {
 	made    func() site
 }
 
-// New makes a panel. Its page may reach the origins beside its own that connect lists: where files are uploaded to.
+// New makes a panel. Its page may also reach the origins in connect, to which files are uploaded.
 func New(connect ...string) *Panel {
 	return &Panel{connect: strings.Join(append([]string{"'self'"}, connect...), " "), made: sync.OnceValue(read)}
 }
@@ -89,15 +90,15 @@ func read() site {
 		return err
 	}
 	if err := fs.WalkDir(static, "static", walk); err != nil {
-		panic(err) // what is embedded can be read
+		panic(err) // embedded files can be read
 	}
 	s.version = hex.EncodeToString(sum.Sum(nil)[:8])
 	s.page = newAsset("index.html", []byte(s.written(page)))
 	return s
 }
 
-// written is the page with the path of its files, and with all modules named, so that a browser asks for them at once
-// and not one after the other as they import each other.
+// written is the page with the path of its files and the names of all modules. A browser then requests the modules in
+// parallel, and not one after the other as they import each other.
 func (s site) written(page string) string {
 	var modules strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s.assets)) {
@@ -131,8 +132,8 @@ func (p *Panel) page(w http.ResponseWriter, r *http.Request) {
 	s.page.serve(w, r)
 }
 
-// policy is what the page may do: run its own files and ask its own API. Pictures that stand in its styles are data;
-// charts and bars set styles by script, which a policy of styles does not concern.
+// policy is the policy of the page: it may run its own files and request its own API. Pictures in its styles are data.
+// Charts and bars set styles by script, which a policy of styles does not concern.
 func policy(connect string) string {
 	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; " +
 		"connect-src " + connect + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +

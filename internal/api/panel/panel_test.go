@@ -75,7 +75,7 @@ func TestFilesOfThePageAreKeptForEver(t *testing.T) {
 	assert.Empty(t, get(all[0][1], "Accept-Encoding", "gzip;q=0").Header().Get("Content-Encoding"))
 }
 
-// What a browser takes to show the panel is bounded: all of it together, as it goes over the wire.
+// The files that a browser needs to show the panel have a bound: all of them together, in compressed bytes.
 func TestAllFilesTogetherAreSmall(t *testing.T) {
 	get := served(t)
 	page := get("/admin/", "Accept-Encoding", "gzip")
@@ -91,8 +91,8 @@ func TestAllFilesTogetherAreSmall(t *testing.T) {
 
 var imported = regexp.MustCompile(`(?m)(?:^import [^'\n]*|^export [^'\n]*from )'([^']+)'`)
 
-// Modules name each other by relative paths to files that are there, as nothing resolves other names in a browser; and
-// every module is reached from the first.
+// Modules name each other by relative paths to files that are there, as nothing resolves other names in a browser. The
+// first module leads to every other module.
 func TestModulesImportWhatIsThere(t *testing.T) {
 	reached := map[string]bool{}
 	var visit func(string)

@@ -43,7 +43,7 @@ func (p *page) section(name string) {
 
 var errNotThere = fmt.Errorf("not there")
 
-// look finds what a screen reader would call so; of several the first.
+// look finds the element that a screen reader would name so, and the first of several.
 func (p *page) look(ctx context.Context, role, name string) (cdp.BackendNodeID, error) {
 	all, err := p.lookAll(ctx, role, name)
 	if err == nil && len(all) == 0 {
@@ -97,7 +97,7 @@ func (p *page) until(what string, try func(context.Context) error) {
 	require.NoError(p.t, last, "%s, in:\n%s", what, p.text())
 }
 
-// text is all that the page says.
+// text is the whole text of the page.
 func (p *page) text() (text string) {
 	p.do(chromedp.Evaluate(`document.body.innerText`, &text))
 	return text
@@ -123,7 +123,7 @@ func (p *page) gone(text string) {
 	})
 }
 
-// click clicks the one thing with a role and a name; of several, nobody could say which.
+// click clicks the one thing with a role and a name. With several of them the click would be ambiguous.
 func (p *page) click(role, name string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("a click on the %s %q", role, name), func(ctx context.Context) error {
@@ -141,8 +141,8 @@ func (p *page) click(role, name string) {
 // held are the objects that the browser keeps for the stories.
 const held = "held"
 
-// clickOn clicks in the middle of something that stands still, may be clicked, and has nothing lying over it. What
-// moved away in the last moment is not clicked, and neither is what came in its place.
+// clickOn clicks in the middle of something that stands still, may be clicked, and has nothing lying over it. It does
+// not click something that moved away in the last moment, or something that came in its place.
 func clickOn(ctx context.Context, id cdp.BackendNodeID) error {
 	node, err := dom.ResolveNode().WithBackendNodeID(id).WithObjectGroup(held).Do(ctx)
 	if err != nil {
@@ -265,7 +265,7 @@ func (p *page) of(role, name, function string) (answer string) {
 	return answer
 }
 
-// value is what stands in a field.
+// value is the text of a field.
 func (p *page) value(role, label string) string {
 	p.t.Helper()
 	return p.of(role, label, `function() { return this.value }`)
@@ -387,7 +387,7 @@ func (p *page) clickThat(what, among, text string) {
 
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `\'`) + "'" }
 
-// rowHas says whether the row of a list that holds a text holds another.
+// rowHas checks that the row of a list that holds a text holds another.
 func rowHas(tab *page, text, other string) func(context.Context) error {
 	return func(context.Context) error {
 		var has bool
@@ -400,7 +400,7 @@ func rowHas(tab *page, text, other string) func(context.Context) error {
 	}
 }
 
-// factIs says whether a page says of something that it is so.
+// factIs checks that a page has a fact with a name and a value.
 func factIs(tab *page, name, value string) func(context.Context) error {
 	return func(context.Context) error {
 		var is bool

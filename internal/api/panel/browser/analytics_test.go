@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// saves has what the page saves as files kept in the page, for saved.
+// saves keeps the files that the page saves in the page, for saved.
 func (p *page) saves() {
 	p.evaluate(`window.saved = []
 		const make = URL.createObjectURL
@@ -36,7 +36,7 @@ func (p *page) saved(n int) string {
 	return all[n-1]
 }
 
-// The totals and the ledger, with its CSV, are of the same days, which are the viewer's; the address says which.
+// The totals and the ledger, with its CSV, are of the same days, which are the viewer's. The address has these days.
 func TestTotalsAndLedgerAreOfTheSameDays(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -51,7 +51,7 @@ func TestTotalsAndLedgerAreOfTheSameDays(t *testing.T) {
 		chromedp.Evaluate(`new Date(Date.now() + 86400e3).toLocaleDateString('en-CA')`, &tomorrow))
 	inAddress := func(what, part string) {
 		t.Helper()
-		tab.until(what, func(context.Context) error { // the page says it after it has shown the range
+		tab.until(what, func(context.Context) error { // the page sets it after it has shown the range
 			if tab.evaluate(`location.hash`, &at); !strings.Contains(at, part) {
 				return errNotThere
 			}
@@ -88,7 +88,7 @@ func TestTotalsAndLedgerAreOfTheSameDays(t *testing.T) {
 	assert.Len(t, rows, 1, "the day before, there, has none")
 }
 
-// Of many groups the largest are drawn and the others together, which is said; all of them are counted.
+// Of many groups the largest are drawn, and the others together under a label. All of them are counted.
 func TestManyGroupsAreAllCounted(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -101,7 +101,7 @@ func TestManyGroupsAreAllCounted(t *testing.T) {
 	tab.see("others")
 }
 
-// An address with days that are none shows the last days, and costs are offered where there are prices.
+// An address with invalid days shows the last days, and costs are offered where there are prices.
 func TestDaysThatAreNoneAndCostsWithoutPrices(t *testing.T) {
 	t.Parallel()
 	p := start(t)

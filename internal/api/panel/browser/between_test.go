@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// between is a way to a service on which some requests go wrong, and which counts what came.
+// between is a proxy to a service. Some requests fail there, and it counts the requests.
 type between struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -51,7 +51,7 @@ func (b *between) goesWrong(wrong func(http.ResponseWriter, *http.Request) bool)
 	b.wrong = wrong
 }
 
-// times is how often something was asked for.
+// times is how often a path was requested.
 func (b *between) times(method, path string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,7 +70,7 @@ func (b *between) total(method string) (n int) {
 	return n
 }
 
-// refuses answers requests of a method whose path ends so with a status.
+// refuses answers requests of a method with a path of this suffix with a status.
 func refuses(method, suffix string, status int) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != method || !strings.HasSuffix(r.URL.Path, suffix) {

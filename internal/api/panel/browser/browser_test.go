@@ -31,7 +31,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long a page has to show what it should.
+// patience is how long a page may take to show the expected state.
 var patience = 20 * time.Second
 
 func init() {
@@ -68,7 +68,7 @@ var built = sync.OnceValues(func() (string, error) {
 
 var greeting = regexp.MustCompile(`Agent Platform at (\S+)/api/v1`)
 
-// start starts a program over a folder of its own. Of a deployment it is an organization of its own.
+// start starts a program over a folder of its own. On a deployment it makes an organization of its own.
 func start(t *testing.T, environ ...string) *program {
 	t.Helper()
 	if p := deployed(t); p != nil {
@@ -121,7 +121,7 @@ func (p *program) send(method, path string, body any) object {
 	return v
 }
 
-// makes posts something, and returns a member of what came of it.
+// makes posts a body, and returns a member of the answer.
 func (p *program) makes(member, path string, body any) string {
 	p.t.Helper()
 	return p.send("POST", path, body)[member].(string)
@@ -202,7 +202,7 @@ func (p *program) demo() string {
 	return p.send("POST", "/agents", object{"name": "Demo"})["agent_id"].(string)
 }
 
-// chromium is the browser's program: BROWSER, or what is installed under a usual name.
+// chromium is the browser's program: BROWSER, or an installed one under a usual name.
 func chromium(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{os.Getenv("BROWSER"), "chromium", "chromium-browser", "google-chrome", "chrome"} {
@@ -232,7 +232,7 @@ func browserContext(t *testing.T) context.Context {
 		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
 			chromedp.Flag("disable-dev-shm-usage", true), chromedp.WindowSize(1280, 900))
 		allocator, _ := chromedp.NewExecAllocator(context.Background(), options...)
-		// What it says of events of newer browsers is of no interest.
+		// Its messages about events of newer browsers do not matter.
 		shared.ctx, _ = chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {}))
 		shared.err = chromedp.Run(shared.ctx)
 	})
@@ -260,10 +260,10 @@ type page struct {
 	breaks bool // whether the story has something thrown there
 
 	mu    sync.Mutex
-	wrong []string // what the browser complained about
+	wrong []string // complaints of the browser
 }
 
-// open opens a tab on the panel of a service. What breaks the page's policy, or is thrown there, fails the test.
+// open opens a tab on the panel of a service. A breach of the page's policy, or an exception there, fails the test.
 func open(t *testing.T, url string) *page {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browserContext(t), chromedp.WithTargetID(newTab(t)))

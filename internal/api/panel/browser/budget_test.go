@@ -30,7 +30,7 @@ type pretended struct {
 	*httptest.Server
 	runs  int
 	looks atomic.Int64 // at the first page
-	pages atomic.Int64 // of runs, that were asked for
+	pages atomic.Int64 // requested pages of runs
 }
 
 func pretend(t *testing.T, runs int) *pretended {
@@ -60,7 +60,8 @@ func pretend(t *testing.T, runs int) *pretended {
 	return s
 }
 
-// page is one of runs, newest first; those of the first page go on at each look, and a new one comes now and then.
+// page is a page of runs, newest first. Those of the first page go on at each request, and a new one comes now and
+// then.
 func (s *pretended) page(r *http.Request) any {
 	look := int(s.looks.Load())
 	s.pages.Add(1)
@@ -83,8 +84,8 @@ func (s *pretended) page(r *http.Request) any {
 	return object{"runs": rows, "next_cursor": next}
 }
 
-// A list of 10,000 runs is scrolled to its end: only the rows in view are in the page, no frame puts in more than
-// these, and few pages of the list are requested twice.
+// A list of 10,000 runs is scrolled to its end. Only the rows in view are in the page, and no frame inserts more than
+// these. Few pages of the list are requested twice.
 func TestAListOfTenThousandRunsDrawsOnlyWhatIsInView(t *testing.T) {
 	s := pretend(t, 10_000)
 	tab := open(t, s.URL)
@@ -134,9 +135,9 @@ func TestAListOfTenThousandRunsDrawsOnlyWhatIsInView(t *testing.T) {
 	assert.Less(t, asked, int64(400), "pages: a hundred, and those in view again as time passes")
 }
 
-// As many updates as an hour brings, each of them other than the last: the page holds no more at the end.
+// The page receives as many updates as in an hour, each of them different from the last. It holds no more at the end.
 func TestAnHourOfUpdatesLeavesNothingBehind(t *testing.T) {
-	t.Parallel() // what it measures is of its own tab
+	t.Parallel() // it measures its own tab
 	s := pretend(t, 1000)
 	tab := open(t, s.URL)
 	tab.do(chromedp.ActionFunc(func(ctx context.Context) error { // an hour in a minute
@@ -162,7 +163,7 @@ func TestAnHourOfUpdatesLeavesNothingBehind(t *testing.T) {
 	assert.LessOrEqual(t, hour["JSHeapUsedSize"], before["JSHeapUsedSize"]+3<<20)
 }
 
-// holds counts what the page holds, after a collection of what it does not.
+// holds counts the objects of the page, after a garbage collection.
 func (p *page) holds() map[string]float64 {
 	all := map[string]float64{}
 	collect := heapprofiler.CollectGarbage()
@@ -178,9 +179,9 @@ func (p *page) holds() map[string]float64 {
 	return all
 }
 
-// Streams, charts and dialogs that have come and gone hold nothing: no listener, no node, no timer's page.
+// Streams, charts and dialogs that were closed leave nothing: no listener, no node, no timer.
 func TestStreamsChartsAndDialogsLeaveNothingBehind(t *testing.T) {
-	t.Parallel() // what it measures is of its own tab
+	t.Parallel() // it measures its own tab
 	p := start(t)
 	demo := p.demo()
 	p.send("POST", "/chat", formOf("agent_id", demo, "chat_id", "one", "message", "/stream 300 1ms"))
@@ -220,8 +221,8 @@ type firstPage struct {
 	Elements         float64 // in the document
 }
 
-// From opening the address until the overview shows its first figures a browser sends few requests, and with a full
-// cache none for a file again.
+// A browser sends few requests from opening the address until the overview shows its first figures. With a full cache
+// it requests no file again.
 func TestFirstPage(t *testing.T) {
 	p := start(t)
 	p.send("POST", "/chat", formOf("agent_id", p.demo(), "message", "hello"))

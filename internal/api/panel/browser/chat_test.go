@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What somebody has marked in an answer stays marked while another one comes, and so does where they are.
+// A selection in an answer stays while another answer comes, and so does the scroll position.
 func TestAnAnswerStaysAsItIsWhileAnotherComes(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -46,7 +46,7 @@ func TestAnAnswerStaysAsItIsWhileAnotherComes(t *testing.T) {
 	assert.Equal(t, "Citation 1", focused)
 }
 
-// Of a long chat the newest turns are shown; those before them come when they are asked for.
+// A long chat shows its newest turns; those before them come on request.
 func TestALongChatShowsItsNewest(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -68,7 +68,7 @@ func TestALongChatShowsItsNewest(t *testing.T) {
 	tab.see("You said: turn number 0.")
 }
 
-// A message whose answer got lost is not sent twice, and what was typed meanwhile stays.
+// A message whose answer got lost is not sent twice, and a draft that was typed meanwhile stays.
 func TestAMessageIsSentOnceAndWhatWasTypedMeanwhileStays(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -108,7 +108,7 @@ func TestAMessageIsSentOnceAndWhatWasTypedMeanwhileStays(t *testing.T) {
 	assert.Len(t, p.send("GET", "/runs", nil)["runs"], 1)
 }
 
-// What is being written to a chat stays while one looks elsewhere, its files too.
+// A draft in a chat, with its files, stays while the user looks at another page.
 func TestADraftStaysWhileOneLooksElsewhere(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -131,7 +131,7 @@ func TestADraftStaysWhileOneLooksElsewhere(t *testing.T) {
 	tab.see("You said: half a thought")
 }
 
-// Who is none of the approvers is told so wherever the approval is shown, and offered nothing.
+// A user who is not an approver gets a notice wherever the approval is shown, and no button to decide.
 func TestOthersThanApproversAreNotOfferedToDecide(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -157,7 +157,7 @@ func TestOthersThanApproversAreNotOfferedToDecide(t *testing.T) {
 	}
 }
 
-// An approver who may not use the agent decides in the inbox: the card has words, and no link that leads nowhere.
+// An approver who may not use the agent decides in the inbox: the card has words, and no dead link.
 func TestAnApproverFromOutsideDecides(t *testing.T) {
 	t.Parallel()
 	p := start(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// deployed is the deployment that PANEL_URL and OPERATOR_KEY name, nil where they name none. SITES is, then, how many
-// listeners the process has inherited: sites that the deployment may reach.
+// deployed is the deployment that PANEL_URL and OPERATOR_KEY name, nil where they name none. SITES is then the number
+// of listeners that the process has inherited: sites that the deployment may reach.
 func deployed(t *testing.T) *program {
 	t.Helper()
 	url := os.Getenv("PANEL_URL")
@@ -38,7 +38,7 @@ func (p *program) organization() *program {
 	return &inside
 }
 
-// needsOperator starts a program, or takes the deployment, for a story of its operator.
+// needsOperator starts a program, or uses the deployment, for a story of its operator.
 func needsOperator(t *testing.T) *program {
 	t.Helper()
 	if p := deployed(t); p != nil {
@@ -56,7 +56,8 @@ const (
 	siteLarge
 )
 
-// site serves what a story has the service reach: at any address, or at the one which the deployment is told of.
+// site serves a site that a story has the service reach: at any address, or at the address that the deployment is
+// configured with.
 func site(t *testing.T, place int, h http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)

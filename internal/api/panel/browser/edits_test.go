@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// is waits until a member of what the API answers is so.
+// is waits until a member of the API's answer has a value.
 func (p *page) is(of *program, path, member string, value any) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("%s of %s: %v", member, path, value), func(context.Context) error {
@@ -23,8 +23,8 @@ func (p *page) is(of *program, path, member string, value any) {
 	})
 }
 
-// What one saves does not undo what another has changed meanwhile: only what was typed is sent, and what both have
-// changed is said.
+// A save does not undo another user's change. Only edited fields are sent, and the page reports fields that both have
+// changed.
 func TestASaveUndoesNothingOfAnothers(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -54,7 +54,7 @@ func TestASaveUndoesNothingOfAnothers(t *testing.T) {
 	tab.gone("Somebody has changed")
 }
 
-// A save that comes too late is refused, says so, and goes on from there.
+// A save that comes too late is refused, shows the conflict, and goes on from there.
 func TestASaveThatComesTooLateGoesOn(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -79,7 +79,7 @@ func TestASaveThatComesTooLateGoesOn(t *testing.T) {
 	assert.Equal(t, "Readers of books", p.send("GET", group, nil)["name"])
 }
 
-// What was not touched is not sent: a key keeps the second at which it ends.
+// An untouched field is not sent: a key keeps the second at which it ends.
 func TestTheNameOfAKeyIsChangedAlone(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -92,7 +92,7 @@ func TestTheNameOfAKeyIsChangedAlone(t *testing.T) {
 	assert.Equal(t, "2033-01-02T03:04:05.678Z", p.send("GET", at, nil)["expires_at"])
 }
 
-// Whatever takes something away names it and asks.
+// Every button that removes something names it and asks.
 func TestWhatTakesSomethingAwayAsks(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -125,7 +125,7 @@ func TestWhatTakesSomethingAwayAsks(t *testing.T) {
 	tab.click("button", "Done")
 }
 
-// An agent's page says which of its tools need an approval.
+// An agent's page shows which of its tools need an approval.
 func TestAnAgentSaysWhichToolsNeedApproval(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -145,7 +145,7 @@ func TestACurrencyIsTakenBack(t *testing.T) {
 	tab.is(p, "/organization", "currency", usual)
 }
 
-// A refusal that ends in days says so in days.
+// A refusal that ends in days has the time in days.
 func TestABudgetThatIsUsedUpSaysUntilWhen(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -162,8 +162,8 @@ func TestABudgetThatIsUsedUpSaysUntilWhen(t *testing.T) {
 	assert.Regexp(t, `Try again in \d{1,2} (d|h|min|s)`, tab.text())
 }
 
-// The visibility of chats is set for the organization, for an agent and for a key. A key of a level that sees all chats
-// anyway has no such field.
+// The visibility of chats is set for the organization, for an agent and for a key. A key of a level that always sees
+// all chats has no such field.
 func TestWhoSeesChatsIsSet(t *testing.T) {
 	t.Parallel()
 	p := start(t)

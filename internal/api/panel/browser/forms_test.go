@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Broken JSON is not sent, nor is what stood there before it, and a number that is none is not left out.
+// Broken JSON is not sent, and neither is the text before it. An invalid number is not left out.
 func TestWhatIsNoValueIsNotSent(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -55,7 +55,7 @@ func TestWhatIsNoValueIsNotSent(t *testing.T) {
 	})
 }
 
-// A form sent by its second button is held back by what is wrong in it like one sent by its first.
+// A form with a fault is held back from its second button as from its first.
 func TestSaveAndPublishLooksAtTheForm(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -75,7 +75,7 @@ func TestSaveAndPublishLooksAtTheForm(t *testing.T) {
 	})
 }
 
-// How an agent searches is set in its form, and numbers of any fineness stay as they are.
+// The settings of an agent's search are in its form, and numbers of any precision stay unchanged.
 func TestHowAnAgentSearchesIsSet(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -133,7 +133,7 @@ func TestEnterTwiceConfirmsOnce(t *testing.T) {
 	assert.Equal(t, 1, way.total(http.MethodDelete))
 }
 
-// A decision that is not taken leaves what was typed where it was; so does changing one's mind.
+// When a decision fails, the typed text stays. It also stays when the user chooses another decision.
 func TestADecisionThatIsNotTakenKeepsWhatWasTyped(t *testing.T) {
 	t.Parallel()
 	p := start(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// UTC is read by whoever comes to a time by keyboard: nothing cuts it off, in a table or in a dialog.
+// UTC is readable for a user who reaches a time by keyboard: nothing cuts it off, in a table or in a dialog.
 func TestUTCIsReadOnFocus(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -55,7 +55,7 @@ func TestUTCIsReadOnFocus(t *testing.T) {
 	seen("dialog time")
 }
 
-// The sign-in over the page, and what is shown once, are not left by accident.
+// The sign-in over the page, and a text that is shown once, are not closed by accident.
 func TestWhatMustNotBeLeftIsNotLeftByEscape(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -81,7 +81,7 @@ func TestWhatMustNotBeLeftIsNotLeftByEscape(t *testing.T) {
 	assert.Equal(t, "Another", tab.value("textbox", "Name"))
 }
 
-// A request that is refused late, under the key of before, does not ask to sign in again.
+// A request with the old key that is refused late does not open the sign-in again.
 func TestALateRefusalDoesNotAskToSignInAgain(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -112,7 +112,7 @@ func TestALateRefusalDoesNotAskToSignInAgain(t *testing.T) {
 	assert.Equal(t, "Readers", tab.value("textbox", "Name"))
 }
 
-// A page, or a row, that breaks says so, and the rest of the panel goes on.
+// A page, or a row, that breaks shows an error, and the rest of the panel goes on.
 func TestAPageThatBreaksSaysSo(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -142,7 +142,8 @@ func TestAPageThatBreaksSaysSo(t *testing.T) {
 	tab.see("There are no knowledge bases")
 }
 
-// What has gone is not shown as if it were there: not its own key's page, nor what another has deleted meanwhile.
+// A deleted object is not shown as a live one: not the page of its own key, nor an object that another user has deleted
+// meanwhile.
 func TestWhatHasGoneIsNotShownAsIfItLived(t *testing.T) {
 	t.Parallel()
 	p := start(t)

@@ -19,7 +19,7 @@ func (p *page) goTo(text string) {
 	p.do(chromedp.KeyEvent(text)) // the field has the focus
 }
 
-// Whatever has an id that somebody pastes is opened by it, and what has a name by that, by keyboard alone.
+// A pasted id opens its object, and so does the name of an object that has one, by keyboard alone.
 func TestAnythingIsOpenedByItsIdOrName(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -38,7 +38,7 @@ func TestAnythingIsOpenedByItsIdOrName(t *testing.T) {
 		{"audit", "Audit log section", "Audit log"},
 	} {
 		tab.goTo(c.text)
-		if c.link == "" { // it says when
+		if c.link == "" { // the page shows when
 			tab.until("the run", func(context.Context) error {
 				var there bool
 				if tab.evaluate(`!!document.querySelector('.found a[href="#/runs/`+run+`"]')`, &there); !there {
@@ -64,7 +64,7 @@ func TestAnythingIsOpenedByItsIdOrName(t *testing.T) {
 	tab.find("heading", "Leave")
 }
 
-// An address of the panel whose id would lead a request elsewhere in the API finds nothing.
+// An address of the panel with an id that would lead a request elsewhere in the API finds nothing.
 func TestAnAddressLeadsNoRequestElsewhere(t *testing.T) {
 	t.Parallel()
 	p := start(t)

@@ -36,7 +36,7 @@ func (p *page) toTheEnd(text string) {
 	})
 }
 
-// Rows behind the first page renew themselves like those of it, and go when what they show has gone.
+// Rows after the first page are renewed like those of it, and go when their objects have gone.
 func TestRowsBehindTheFirstPageAreOfNow(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -47,7 +47,7 @@ func TestRowsBehindTheFirstPageAreOfNow(t *testing.T) {
 	tab.see("Renamed by another")
 	p.send("DELETE", "/groups/"+groups[2], nil)
 	tab.gone("Group 002")
-	for n := range 3 { // what is new stands above; nothing between is missing
+	for n := range 3 { // new rows stand above; none between is missing
 		p.send("POST", "/groups", object{"name": fmt.Sprintf("Later %d", n)})
 	}
 	tab.evaluate(`scrollTo(0, 0)`, nil)
@@ -81,7 +81,7 @@ func TestAKeyOfTheSecondPageIsRevoked(t *testing.T) {
 	tab.gone("key 03")
 }
 
-// Where further rows cannot be had, they are not asked for again and again.
+// Further rows that cannot be read are not requested again and again.
 func TestFurtherRowsAreAskedForWithPatience(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -120,7 +120,7 @@ func TestFiltersDoNotUndoEachOther(t *testing.T) {
 	})
 }
 
-// Who acts in another organization sees nothing of the one before, not for a moment.
+// A user who acts in another organization sees nothing of the one before, not for a moment.
 func TestNothingOfTheOrganizationBeforeIsSeen(t *testing.T) {
 	t.Parallel()
 	p := needsOperator(t)
@@ -138,8 +138,8 @@ func TestNothingOfTheOrganizationBeforeIsSeen(t *testing.T) {
 	assert.NotContains(t, tab.text(), "Which city?")
 }
 
-// A run is known in lists by how its message begins, and leads to its page by that and by its id; runs of a key are
-// found by the filter.
+// A list shows the beginning of a run's message. The message and the id lead to the run's page. The filter finds the
+// runs of a key.
 func TestRunsAreKnownByTheirFirstWords(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -160,7 +160,7 @@ func TestRunsAreKnownByTheirFirstWords(t *testing.T) {
 	tab.find("link", "what is the weather?")
 }
 
-// What comes above the rows that somebody reads waits there, and nothing moves.
+// New rows above the rows that a user reads wait there, and nothing moves.
 func TestNewRowsWaitAboveWhereOneReads(t *testing.T) {
 	t.Parallel()
 	p := start(t)

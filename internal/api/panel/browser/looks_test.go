@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// furnished fills a program with something of everything, and returns the places of all pages by a name.
+// furnished fills a program with an object of every kind, and returns the addresses of all pages by a name.
 func furnished(t *testing.T, p *program) [][2]string {
 	t.Helper()
 	id := func(v object, member string) string { return v[member].(string) }
@@ -80,7 +80,7 @@ func ready(p *program, base, document string) {
 	}
 }
 
-// settled waits until a page has all that it asked for.
+// settled waits until a page has all its answers.
 func (p *page) settled() {
 	p.t.Helper()
 	p.until("a page that waits for nothing", func(context.Context) error {
@@ -142,7 +142,7 @@ func axe(t *testing.T) string {
 	return string(rules)
 }
 
-// Neither does what lies over a page, nor one that says what is wrong, nor one for whoever may less.
+// Dialogs and errors break no rule either, and neither do pages for users with fewer rights.
 func TestNoDialogOrErrorBreaksARuleOfAccessibility(t *testing.T) {
 	t.Parallel()
 	rules := axe(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The overview counts what is under way, and names what needs somebody.
+// The overview counts active work, and names the work that needs a user.
 func TestTheOverviewSaysHowThingsStand(t *testing.T) {
 	t.Parallel()
 	p := start(t)

@@ -130,7 +130,7 @@ func TestAToolkitIsMadeTriedAndRuled(t *testing.T) {
 	tab.see("off")
 }
 
-// A refresh says what it would change, and changes it when it is told to.
+// A refresh shows its changes, and makes them when the user confirms.
 func TestARefreshIsSeenBeforeItIsTaken(t *testing.T) {
 	t.Parallel()
 	const operation = `"get":{"operationId":"%s","responses":{"200":{"description":"ok"}}}`
@@ -164,7 +164,7 @@ func toolkitCalled(p *program, name string) string {
 	return ""
 }
 
-// enabled says whether a tool is on, or off, as the API has it.
+// enabled checks that a tool is on, or off, as the API has it.
 func enabled(p *program, toolkit, tool string, on bool) func(context.Context) error {
 	return func(context.Context) error {
 		for _, t := range p.send("GET", toolkit+"/tools", nil)["tools"].([]any) {
@@ -219,7 +219,7 @@ func TestPeopleAreManaged(t *testing.T) {
 	tab.see("create user")
 }
 
-// A push that nobody takes is seen with its tries, and sent again.
+// A push that no receiver accepts is listed with its attempts, and sent again.
 func TestADeliveryIsSeenAndSentAgain(t *testing.T) {
 	t.Parallel()
 	taken := make(chan string, 10)
@@ -278,7 +278,7 @@ func TestARunIsSeenAndCancelled(t *testing.T) {
 	tab.see("Queued")
 }
 
-// Many runs are stopped at once, after the number of them was shown.
+// Many runs are stopped in one step, after the number of them was shown.
 func TestManyRunsAreStopped(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -299,7 +299,7 @@ func TestManyRunsAreStopped(t *testing.T) {
 	}
 }
 
-// A message takes files along, and they come back as they were, in the chat and on the page of the run.
+// A message may have files, and they come back unchanged, in the chat and on the page of the run.
 func TestAMessageTakesFilesAlong(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -324,7 +324,7 @@ func TestAMessageTakesFilesAlong(t *testing.T) {
 	}
 }
 
-// Who may less is told what it would take, on every page, and the page does not break.
+// A member sees on every page the level that it needs, and the page does not break.
 func TestAMemberIsToldWhichLevelAPageNeeds(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -343,7 +343,7 @@ func TestAMemberIsToldWhichLevelAPageNeeds(t *testing.T) {
 	}
 }
 
-// The address says where one is: it survives reload, and the way back.
+// The address has the user's place: it survives reload, and the way back.
 func TestADeepLinkSurvivesReload(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -358,7 +358,7 @@ func TestADeepLinkSurvivesReload(t *testing.T) {
 	tab.find("textbox", "API key")
 }
 
-// A part of a document is chosen when its toolkit is made, and later; the page counts what is on.
+// A part of a document is chosen when its toolkit is made, and later; the page counts the chosen tools.
 func TestAPartOfAToolkitIsChosen(t *testing.T) {
 	t.Parallel()
 	var paths []string

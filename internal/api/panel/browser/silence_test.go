@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A request that is never answered does not hold what is shown: it is given up and made again.
+// A request that is never answered does not block the page: it is given up and sent again.
 func TestWhatIsNotAnsweredIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -23,7 +23,7 @@ func TestWhatIsNotAnsweredIsAskedForAgain(t *testing.T) {
 	tab.find("link", "Late")
 }
 
-// A stream on which nothing comes any more, not even a sign of life, is opened anew.
+// A stream on which nothing comes any more, not even a sign of life, is opened again.
 func TestAStreamThatFallsSilentIsOpenedAnew(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -36,8 +36,8 @@ func TestAStreamThatFallsSilentIsOpenedAnew(t *testing.T) {
 	tab.see("38 39 40")
 }
 
-// Something that several parts of a page look at is renewed as the one wants it that wants it most often: who edits a
-// call asks for its run once, the page as long as the run goes on.
+// Data that several parts of a page show is renewed as often as the most frequent of them wants. An editor of a call
+// requests its run once; the page requests it as long as the run goes on.
 func TestAPageRenewsItselfWhileSomebodyEdits(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -58,7 +58,7 @@ func TestAPageRenewsItselfWhileSomebodyEdits(t *testing.T) {
 	tab.until("the end of the run", factIs(tab, "Status", "cancelled"))
 }
 
-// silentOnce takes the first GET of a path that ends so, and says nothing more.
+// silentOnce takes the first GET of a path with this suffix, and sends nothing more.
 func silentOnce(suffix string) func(http.ResponseWriter, *http.Request) bool {
 	var once sync.Once
 	return func(w http.ResponseWriter, r *http.Request) (taken bool) {

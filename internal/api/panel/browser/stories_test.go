@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Somebody makes a key, uses it, sees that it was used, revokes it and sees it refused.
+// A user makes a key, uses it, sees that it was used, revokes it and sees it refused.
 func TestAKeyIsMadeUsedSeenAndRevoked(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -45,7 +45,7 @@ func TestAKeyIsMadeUsedSeenAndRevoked(t *testing.T) {
 	assert.Equal(t, "invalid_api_key", refused["code"])
 }
 
-// A key that is none is refused where it was typed, with the reason.
+// An invalid key is refused where it was typed, with the reason.
 func TestAWrongKeyIsRefusedInPlace(t *testing.T) {
 	t.Parallel()
 	tab := open(t, start(t).url)
@@ -101,8 +101,8 @@ func TestArgumentsAreEditedInPlace(t *testing.T) {
 	tab.see("calculate → 23")
 }
 
-// Edited arguments that the tool does not take are refused at their field, and nothing is sent of the other decisions:
-// what was typed stays, and is mended there.
+// Edited arguments that the tool does not take are refused at their field, and none of the other decisions is sent. The
+// edited text stays, and the user corrects it there.
 func TestEditedArgumentsThatDoNotFitAreMendedInPlace(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -143,7 +143,7 @@ func TestAQuestionIsAnsweredInTheChat(t *testing.T) {
 	tab.see("Answer: Paris")
 }
 
-// A call of a function that the client of a run executes is shown with its arguments, and whoever is there may give its
+// A call of a function that the client of a run executes is shown with its arguments. Any user there may give its
 // output.
 func TestTheOutputOfAClientsFunctionIsGiven(t *testing.T) {
 	t.Parallel()
@@ -161,7 +161,7 @@ func TestTheOutputOfAClientsFunctionIsGiven(t *testing.T) {
 	tab.see("Nothing waits")
 }
 
-// A busy chat takes a message behind the run, and the run is stopped.
+// A busy chat queues a message behind the run, and the run is stopped.
 func TestAMessageQueuesBehindAndTheRunIsStopped(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -254,7 +254,7 @@ func (c *cutter) cut() {
 	<-done
 }
 
-// A stream whose connection is lost in the middle goes on, and nothing of the answer is missing or doubled.
+// A stream whose connection is lost in the middle goes on, and no part of the answer is missing or doubled.
 func TestALostConnectionInTheMiddleOfAStream(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -284,8 +284,7 @@ func number(n int) string {
 	return number(n/10) + string(rune('0'+n%10))
 }
 
-// A key that ends while somebody works has them sign in over the page; what was typed stays, and so does where they
-// are.
+// When a key ends during work, the sign-in opens over the page. The typed text stays, and so does the user's place.
 func TestA401InTheMiddleKeepsWhatWasTyped(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -302,7 +301,7 @@ func TestA401InTheMiddleKeepsWhatWasTyped(t *testing.T) {
 	tab.find("link", "A group in the making")
 }
 
-// What a model says is text: no script of it runs, nothing is loaded for it, and no style of it counts.
+// The text of a model is only text: no script of it runs, nothing is loaded for it, and no style of it counts.
 func TestAnAnswerFullOfHTMLAndScriptDoesNothing(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -337,7 +336,7 @@ func TestAnAnswerFullOfHTMLAndScriptDoesNothing(t *testing.T) {
 	assert.Zero(t, loaded, "something was loaded from elsewhere")
 }
 
-// Two browsers look at the same chat: what one says, the other sees come.
+// Two browsers look at the same chat: each message of one appears in the other.
 func TestTwoBrowsersAtOnce(t *testing.T) {
 	t.Parallel()
 	p := start(t)

@@ -12,8 +12,8 @@ import (
 
 const unformatted = "Shown as plain text: too long or too deeply nested to format."
 
-// A text that would take a browser very long to format, or is nested very deep, is shown as it is; the others beside it
-// are formatted.
+// A text that would take a browser very long to format, or is nested very deep, is shown as it is; the other texts of
+// the page are formatted.
 func TestATextThatIsTooMuchIsShownAsText(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -45,7 +45,7 @@ func TestATextThatIsTooMuchIsShownAsText(t *testing.T) {
 	}
 }
 
-// What grows beyond the bound while it comes is shown as text from then on, and does not change to and fro.
+// A text that grows beyond the bound while it comes is shown as text from then on, and does not change to and fro.
 func TestAnAnswerThatGrowsTooLongBecomesTextOnce(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -67,7 +67,7 @@ func TestAnAnswerThatGrowsTooLongBecomesTextOnce(t *testing.T) {
 	assert.Equal(t, []string{"formatted", "text"}, looks)
 }
 
-// A part of a page that cannot be shown says so; the rest of the page is there.
+// A part of a page that cannot be shown has an error; the rest of the page is there.
 func TestAPartThatBreaksLeavesTheRestOfThePage(t *testing.T) {
 	t.Parallel()
 	p := start(t)

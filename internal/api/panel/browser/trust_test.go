@@ -20,7 +20,7 @@ import (
 const hostile = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script>` +
 	`<a href="javascript:alert(1)">x</a>`
 
-// Wherever somebody else's words are shown, they are words: on no page does markup of theirs become an element.
+// Texts of others are shown as texts: on no page does their markup become an element.
 func TestMarkupOfOthersIsTextOnEveryPage(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -74,7 +74,7 @@ func TestMarkupOfOthersIsTextOnEveryPage(t *testing.T) {
 	assert.Zero(t, images)
 }
 
-// What nobody can see in arguments is shown before they are approved.
+// Invisible characters of arguments are shown before the arguments are approved.
 func TestHiddenCharactersOfArgumentsAreShown(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -84,8 +84,8 @@ func TestHiddenCharactersOfArgumentsAreShown(t *testing.T) {
 	tab.see(`\u202e0001\u202c`)
 }
 
-// A key that ends in the middle of an upload or of a stream has them sign in; the stream goes on, the upload is tried
-// again by a click.
+// A key that ends during an upload or a stream makes the user sign in. Then the stream goes on, and a click starts the
+// upload again.
 func TestA401InTheMiddleOfAnUploadAndAStream(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -157,7 +157,7 @@ func TestAKeyIsCopied(t *testing.T) {
 	assert.Regexp(t, `^ap_`, shown)
 }
 
-// An agent goes out as a file and comes back as another agent; a file that is none is refused where it stands.
+// An agent is exported as a file and imported as another agent. An invalid file is refused in its dialog.
 func TestAnAgentIsExportedAndImported(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -186,7 +186,7 @@ func TestAnAgentIsExportedAndImported(t *testing.T) {
 	assert.Equal(t, "Write it down.", tab.value("textbox", "Instructions"))
 }
 
-// Who has a key of level run decides what is theirs to decide.
+// A user with a key of level run makes the decisions that are the user's.
 func TestAMemberDecides(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -231,7 +231,7 @@ func TestTheKeyboardAloneIsEnough(t *testing.T) {
 	tab.see("There are no groups.")
 }
 
-// name is what an element that has the focus is called, or a heading says.
+// name is the name of the element that has the focus, or the text of a heading.
 const name = `(() => {
 	const e = document.activeElement
 	return e.getAttribute('aria-label') ?? (e.labels?.[0] ?? e).innerText.trim()

@@ -52,7 +52,7 @@ func TestAnUploadThatWaitsIsStopped(t *testing.T) {
 	assert.ElementsMatch(t, []string{"one.txt", "two.txt", "four.txt"}, titles)
 }
 
-// A file that is too large for a function goes where the service says, and comes back from there.
+// A file that is too large for a function goes to the address that the service returns, and comes back from there.
 func TestALargeDocumentComesAndGoes(t *testing.T) {
 	t.Parallel()
 	p := start(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// wideText is a text with all that does not fit a line: a paragraph, a word, an address, a table, code, and characters
-// twice as wide as others.
+// wideText is a text with everything that does not fit a line: a paragraph, a word, an address, a table, code, and
+// characters twice as wide as others.
 func wideText() string {
 	cell := "| " + strings.Repeat("several words of a cell | ", 20) + "\n"
 	return strings.Join([]string{
@@ -26,8 +26,8 @@ func wideText() string {
 	}, "\n\n")
 }
 
-// sideways lists what is wider than the place it has: the page, and what sticks out of a box or of the window and does
-// not scroll there. Charts take some frames to follow the window.
+// sideways lists elements that are too wide: the page, and elements that stick out of a box or of the window and do not
+// scroll there. Charts take some frames to follow the window.
 const sideways = `(async () => {
 	let found = ['not looked']
 	for (let frames = 0; frames < 60 && found.length > 0; frames++) {
@@ -53,7 +53,7 @@ function outside() {
 	return [...page, ...innermost.map((e) => e.outerHTML.slice(0, 200))]
 }`
 
-// keepsItsWidth says what sticks out of a page, wide and narrow.
+// keepsItsWidth checks that nothing sticks out of a page, wide and narrow.
 func (p *page) keepsItsWidth(t *testing.T, what string) {
 	t.Helper()
 	for _, width := range []int64{1280, 375} {
@@ -119,7 +119,7 @@ func TestLongWordsOfOthersStayWithinThePage(t *testing.T) {
 		"#/users", "#/users/" + user, "#/groups", "#/groups/" + group, "#/api-keys", "#/api-keys/" + key,
 		"#/webhooks", "#/webhooks/" + delivery, "#/analytics", "#/audit-log", "#/settings", "#/find/" + word(300),
 	} {
-		tab.visit("#/nowhere") // so that what is seen then is the next page
+		tab.visit("#/nowhere") // so that the next page is the one that is measured
 		tab.find("heading", "Not found")
 		tab.visit(place)
 		tab.gone("There is no such page.")

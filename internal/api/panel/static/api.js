@@ -1,5 +1,4 @@
-// The REST API as the panel sees it: a request is answered with what it asked for, or throws a [Failure] that says why
-// not and under which request id.
+// The client of the REST API. A request returns its answer, or throws a [Failure] with the reason and the request id.
 import { signal } from './vendor/signals.js'
 import { expired, key, lifetime, organization, signedInAgain } from './session.js'
 
@@ -21,7 +20,7 @@ export class Failure extends Error {
   get code() { return this.body.code ?? '' }
   /** @returns {string} */
   get requestId() { return this.body.request_id ?? '' }
-  /** What is wrong with one field of the body. @param {string} name */
+  /** The fault of one field of the body. @param {string} name */
   field(name) {
     const mine = (this.body.errors ?? []).filter((/** @type {any} */ e) =>
       e.location === `body.${name}` || e.location === name || e.location.startsWith(`body.${name}.`))
@@ -31,7 +30,7 @@ export class Failure extends Error {
 
 /**
  * @typedef {object} Options
- * @property {Record<string, any>} [query] members that are empty are left out
+ * @property {Record<string, any>} [query] empty members are left out
  * @property {any} [json] a body
  * @property {BodyInit} [body] another body
  * @property {Record<string, string>} [headers]
@@ -69,8 +68,8 @@ function headersOf(o) {
 }
 
 /**
- * Sends a request. A 401 has the user sign in over the page; a request that only reads then goes on, any other is the
- * user's to repeat.
+ * Sends a request. After a 401 the user signs in over the page. Then a request that only reads goes on, and the user
+ * repeats any other.
  * @param {string} method @param {string} path @param {Options} [o] @returns {Promise<Response>}
  */
 export async function request(method, path, o = {}) {
@@ -99,7 +98,7 @@ export async function request(method, path, o = {}) {
   throw failure
 }
 
-/** What is said when no answer comes. */
+/** The failure of a request without an answer. */
 export const unreachable = () =>
   new Failure(0, { code: 'unreachable', detail: 'The service cannot be reached. Nothing of what you typed is lost.' })
 
@@ -134,7 +133,7 @@ async function read(answer) {
 }
 
 /**
- * Sends a body and tells how much of it has gone out, which fetch does not.
+ * Sends a body and reports how much of it has gone out, which fetch does not.
  * @param {{method?: string, url: string, headers?: Record<string, string>, body: XMLHttpRequestBodyInit, told: (share: number) => void, signal: AbortSignal}} o
  * @returns {Promise<any>}
  */
@@ -167,7 +166,9 @@ export function transfer({ method = 'POST', url, headers = headersOf({}), body, 
   })
 }
 
-/** What a body may be, sent whole through a gateway; larger files go where the service says. */
+/**
+ * The largest body that a gateway passes on whole, in bytes; larger files go to the address that the service returns.
+ */
 const whole = 3.5 * 1024 * 1024
 
 /**
@@ -199,7 +200,10 @@ function onceKey() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, '0')).join('')
 }
 
-/** Something that is to be done once, however often it is sent: its key is the same as long as the same is sent, until it was done. */
+/**
+ * An act that is to be done once, with any number of attempts. Its key stays the same for the same content until the
+ * act was done.
+ */
 export class Once {
   constructor() { this.of = this.text = '' }
 
@@ -216,7 +220,7 @@ export class Once {
   done() { this.of = '' }
 }
 
-/** Saves what an address answers as a file. @param {string} path @param {string} name @param {Options} [o] */
+/** Saves the answer of an address as a file. @param {string} path @param {string} name @param {Options} [o] */
 export async function download(path, name, o) {
   const answer = await request('GET', path, o)
   const link = document.createElement('a')

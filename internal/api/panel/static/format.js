@@ -61,7 +61,11 @@ export const words = (s) => (s ?? '').replaceAll('_', ' ')
 /** Cuts a long text. @param {string} s @param {number} n */
 export const cut = (s, n) => (s.length > n ? s.slice(0, n - 1) + '…' : s)
 
-/** A text with the characters shown that are not seen, or that turn the order of others: what is approved is what is read. @param {string|undefined} s */
+/**
+ * A text with its invisible characters shown, and those that change the order of others: a user approves the text that
+ * the service has.
+ * @param {string|undefined} s
+ */
 export const revealed = (s) => s?.replace(/[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
 /**

@@ -1,5 +1,5 @@
-// What the title of a time says, beside it, for whoever comes to it by keyboard: one bubble over everything, which no
-// table or dialog cuts off.
+// The title of a time next to it, for users who reach the time by keyboard. It is one bubble over everything: no table
+// or dialog cuts it off.
 const bubble = document.createElement('div')
 bubble.className = 'hint'
 bubble.popover = 'manual'

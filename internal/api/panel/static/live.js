@@ -1,20 +1,23 @@
-// What renews itself while somebody looks at it: every 4 s, only while the page is visible, and without a new picture
-// when nothing has changed. Those who look at the same thing share it. When something was written, all of it is asked
-// for anew at once.
+// Data that renews itself while a user looks at it: every 4 s, only while the page is visible, and without a new
+// rendering when nothing has changed. Several viewers of the same data share it. After a write all data is requested
+// again immediately.
 import { effect, signal, untracked } from './vendor/signals.js'
 import { useEffect, useMemo } from './vendor/hooks.js'
 import { address, request, unreachable, writes } from './api.js'
 import { key, organization } from './session.js'
 
-/** How often, in ms: what is under way; numbers that add up slowly; names, which are kept for whoever looks next. */
+/** Intervals, in ms: of active work; of numbers that grow slowly; of names, which are kept for later viewers. */
 export const often = 4000, slowly = 20000, seldom = 60000
 
-/** How long an answer may take, in ms; a gateway gives up before. A silent connection would hold what is shown for minutes. */
+/**
+ * How long an answer may take, in ms; a gateway gives up before. Without it, a silent connection would block the page
+ * for minutes.
+ */
 const patience = 30000
 
 /** @template T @typedef {import('./vendor/signals.js').Signal<T>} Signal */
 
-/** What an address answers. When it is read again and nothing has changed, that is the same value. */
+/** The answer of an address. When it is read again and nothing has changed, the value is the same object. */
 class Look {
   /** @param {string} path @param {Record<string, any>} query */
   constructor(path, query) {
@@ -42,8 +45,8 @@ class Look {
 }
 
 /**
- * The pages of a list. Those with rows in view are read again, each from where the one before it ends; the others stay as
- * they are until they come into view, so that nothing moves under the eyes of whoever reads further down.
+ * The pages of a list. Pages with rows in view are read again, each from the end of the one before it. The others stay
+ * as they are until they come into view, so that nothing moves for a user who reads further down.
  */
 export class Pages {
   /** @param {string} path @param {string} plural @param {string} id member that names a row @param {Record<string, any>} query @param {number} wanted rows */
@@ -79,7 +82,7 @@ export class Pages {
   }
 }
 
-/** How often something is asked for anew, also by what it is; 0: it does not change by itself. @typedef {number|((data: any) => number)} Interval */
+/** How often data is requested again, also as a function of the data; 0: it does not change by itself. @typedef {number|((data: any) => number)} Interval */
 
 class Live {
   /** @param {string} path @param {{read: (signal: AbortSignal) => Promise<any>}} source */
@@ -90,7 +93,7 @@ class Live {
     this.data = signal(null)
     /** @type {Signal<any>} */
     this.error = signal(null)
-    /** Who looks at it, and how often each wants it anew. @type {Set<{every: Interval}>} */
+    /** The viewers of the data, each with its interval. @type {Set<{every: Interval}>} */
     this.lookers = new Set()
     this.at = 0 // when it was read
     this.timer = 0
@@ -98,13 +101,13 @@ class Live {
     this.asking = null
   }
 
-  /** How often it is asked for: as whoever wants it most often does; 0: nobody wants it again. */
+  /** The shortest interval of the viewers; 0: nobody wants the data again. */
   get gap() {
     const wanted = [...this.lookers].map(({ every }) => (typeof every === 'function' ? every(this.data.value) : every)).filter((n) => n > 0)
     return wanted.length > 0 ? Math.min(...wanted) : 0
   }
 
-  /** Asks anew, now. */
+  /** Requests the data again, now. */
   async renew() {
     this.stop()
     const asking = (this.asking = new AbortController())
@@ -130,7 +133,7 @@ class Live {
     if (wait > 0 && this.lookers.size > 0 && !document.hidden) this.timer = window.setTimeout(() => this.renew(), wait)
   }
 
-  /** Goes on after nobody has looked. */
+  /** Goes on after a time without viewers. */
   resume() {
     const left = this.at + this.gap - Date.now()
     if (!this.at || (this.gap && left <= 0)) this.renew()
@@ -144,7 +147,7 @@ class Live {
   }
 }
 
-/** Whether what was asked for is not there, or not for whoever asks. @param {any} e */
+/** Whether the requested object does not exist, or is not for this user. @param {any} e */
 export const gone = (e) => e?.status === 403 || e?.status === 404
 
 /** @type {Map<string, Live>} */
@@ -189,7 +192,7 @@ function useLooked(name, path, every, source) {
 }
 
 /**
- * What an address answers, as it is now. Without a path there is nothing.
+ * The present answer of an address. Without a path there is none.
  * @param {string|null} path @param {Record<string, any>} [query] @param {Interval} [every]
  * @returns {{data: any, error: any, renew: () => Promise<void>, etag: () => string}}
  */
@@ -199,9 +202,9 @@ export function useLive(path, query = {}, every = often) {
 }
 
 /**
- * All of a list, up to a bound, whether the service gives it in one page or in several.
+ * All rows of a list, up to a bound, in one page or in several.
  * @param {string|null} path @param {string} plural @param {string} id @param {Record<string, any>} [query] @param {Interval} [every]
- * @returns {{data: any[]|null, error: any, more: boolean, renew: () => Promise<void>}} more: whether there are further ones behind the bound
+ * @returns {{data: any[]|null, error: any, more: boolean, renew: () => Promise<void>}} more: whether there are further rows after the bound
  */
 export function useAll(path, plural, id, query = {}, every = often) {
   const live = usePages(path, plural, id, query, every, 1000)

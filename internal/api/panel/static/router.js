@@ -1,4 +1,5 @@
-// Where one is, in the part of the address behind #: it survives reload, can be sent to others, and never reaches a server.
+// The user's place, in the part of the address after #. It survives reload, can be sent to others, and never reaches a
+// server.
 import { signal } from './vendor/signals.js'
 
 /** @typedef {{section: string, id: string, more: string[], query: URLSearchParams}} Place */
@@ -22,7 +23,7 @@ function decode(part) {
 
 export const place = signal(here())
 
-/** Counts the times that somebody went elsewhere. */
+/** Counts the user's moves to another place. */
 export const moves = signal(0)
 
 addEventListener('hashchange', () => {
@@ -42,7 +43,7 @@ export function go(parts, query) {
   location.hash = to(parts, query)
 }
 
-/** Says better where one is: no step back leads to what it was called before. @param {string[]} parts @param {Record<string, any>} [query] */
+/** Replaces the address of the present place: no step back leads to the old address. @param {string[]} parts @param {Record<string, any>} [query] */
 export function rename(parts, query) {
   history.replaceState(null, '', to(parts, query))
   place.value = here()

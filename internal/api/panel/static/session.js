@@ -1,4 +1,4 @@
-// Who is signed in. The key lives in this tab's session storage and nowhere else: in no address, cookie or log.
+// The signed-in user. The key lives in this tab's session storage and nowhere else: in no address, cookie or log.
 import { computed, signal } from './vendor/signals.js'
 
 /** @typedef {import('./openapi.d.ts').components['schemas']} Schemas */
@@ -11,7 +11,7 @@ export const key = signal(sessionStorage.getItem('key') ?? '')
 /** The organization in which an operator acts; empty: the operator's own. */
 export const organization = signal(sessionStorage.getItem('organization') ?? '')
 
-/** What the service says of the key: GET /me. Null until it has. @type {import('./vendor/signals.js').Signal<Schemas['Me']|null>} */
+/** The service's answer about the key: GET /me. Null until it has come. @type {import('./vendor/signals.js').Signal<Schemas['Me']|null>} */
 export const me = signal(null)
 
 /** The organization for which me speaks; another than the one above while its answer is on its way. */
@@ -35,7 +35,7 @@ let life = new AbortController()
 /** Ends with the session. */
 export const lifetime = () => life.signal
 
-/** Waits until somebody has signed in again, over the page as it is. */
+/** Waits until the user has signed in again, over the present page. */
 export function signedInAgain() {
   expired.value = true
   return new Promise((resolve) => waiting.push(() => resolve(undefined)))
@@ -58,7 +58,7 @@ export function meet(who) {
   met.value = organization.value
 }
 
-/** Ends the session, and what is under way in it. */
+/** Ends the session, and its active requests. */
 export function forget() {
   life.abort()
   life = new AbortController()

@@ -1,4 +1,4 @@
-// What surrounds every page: signing in, the way to the sections, the organization in which one acts.
+// The frame of every page: the sign-in, the links to the sections, the organization in which the user acts.
 import { useEffect, useErrorBoundary, useRef, useState } from './vendor/hooks.js'
 import { html } from './html.js'
 import { Failure, get } from './api.js'
@@ -87,7 +87,7 @@ function Signed() {
     </div>`
 }
 
-/** A page, or what broke it: the way to the others stays. @param {{title: string, children: any}} p */
+/** A page, or the error that broke it: the links to the others stay. @param {{title: string, children: any}} p */
 function Guarded({ title, children }) {
   const [error, again] = useErrorBoundary((e) => console.error(e))
   const [at] = useState({ moves: moves.value })
@@ -96,7 +96,7 @@ function Guarded({ title, children }) {
   return error ? html`<${Page} title=${title}><${Problem} error=${{ message: `This page has broken: ${error.message}` }} retry=${again} /></${Page}>` : children
 }
 
-/** Brings those who read by ear or by keyboard to the heading of a page that they have gone to. */
+/** Moves the focus to the heading of a new page, for users who read by ear or by keyboard. */
 function useFocus() {
   const first = useRef(moves.value)
   useEffect(() => {
@@ -165,7 +165,7 @@ function Navigation({ section }) {
   </ul></nav>`
 }
 
-/** How many things wait for whoever is signed in. */
+/** How many interrupts wait for the signed-in user. */
 function useWaiting() {
   const { data } = useLive(may('read') ? '/interrupts' : null, { limit: 6 })
   return data?.waiting ?? data?.interrupts.length ?? 0

@@ -1,12 +1,13 @@
-// A run as it goes. Each connection begins with the whole state (init), so whoever loses one just opens another.
+// A run while it goes on. Each connection begins with the whole state (init), so a reader whose connection breaks just
+// opens another.
 import { Failure, request } from './api.js'
 
 /**
- * What is known of a run that is being watched.
+ * The data of a run that is being watched.
  * @typedef {{run: any, text: string, steps: any[], status: string, interrupts: any[], parked: any[], connected: boolean}} Watched
  */
 
-/** What an event makes of what was known. @param {Watched|null} known @param {any} e @returns {Watched|null} */
+/** The data after an event. @param {Watched|null} known @param {any} e @returns {Watched|null} */
 export function after(known, e) {
   if (e.event === 'init') {
     return { run: e.run, text: e.text ?? '', steps: e.steps ?? [], status: e.run.status, interrupts: e.run.interrupts ?? [], parked: e.run.parked ?? [], connected: true }
@@ -24,7 +25,7 @@ export function after(known, e) {
 
 export const ended = (/** @type {string} */ status) => ['completed', 'failed', 'cancelled', 'timed_out'].includes(status)
 
-/** How long a connection may say nothing, in ms: the service sends something every 15 s. */
+/** How long a connection may send nothing, in ms: the service sends something every 15 s. */
 const silence = 45000
 
 /** The events of an answer, whether it has one a line (NDJSON) or is of Server-Sent Events. @param {Response} answer @param {AbortSignal} signal */
@@ -52,8 +53,8 @@ export async function* events(answer, signal) {
 }
 
 /**
- * Follows a run until it has ended; a connection that breaks is opened anew.
- * @param {string} runId @param {(e: any) => void} told of each event, and {event: 'lost'} when a connection has broken
+ * Follows a run until it has ended; a connection that breaks is opened again.
+ * @param {string} runId @param {(e: any) => void} told called with each event, and with {event: 'lost'} when a connection has broken
  * @param {AbortSignal} signal
  */
 export async function follow(runId, told, signal) {

@@ -1,4 +1,4 @@
-// Agents: what they are told, what they may use, and their versions.
+// Agents: their instructions, their tools and knowledge, and their versions.
 import { useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { download, post, remove } from '../api.js'

@@ -1,4 +1,4 @@
-// Numbers over time; the range and what is counted are in the address.
+// Numbers over time; the range and the metric are in the address.
 import { useEffect } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { download } from '../api.js'
@@ -17,7 +17,7 @@ const metrics = [['runs', 'Runs'], ['completed', 'Completed'], ['failed', 'Faile
 const groupings = [['', 'all together'], ['agent', 'by agent'], ['user', 'by user'], ['api_key', 'by API key'], ['model', 'by model'], ['status', 'by status']]
 const ranges = [['1', 'the last day'], ['7', 'the last 7 days'], ['30', 'the last 30 days'], ['90', 'the last 90 days'], ['365', 'the last year']]
 
-/** What an address says, if it is a day, with or without a time. @param {string|undefined} v */
+/** The day in an address, with or without a time, if it is one. @param {string|undefined} v */
 const dated = (v) => (v && /^\d{4}-\d\d-\d\d/.test(v) && !Number.isNaN(Date.parse(v)) ? v : undefined)
 
 export function Analytics() {

@@ -1,4 +1,4 @@
-// The audit log: who changed or decided what.
+// The audit log: changes and decisions, with their users.
 import { html } from '../html.js'
 import { may } from '../session.js'
 import { words } from '../format.js'

@@ -1,4 +1,4 @@
-// Talking with an agent: its answer as it comes, what it does meanwhile, what it asks, and what was said before.
+// A chat with an agent: its answer as it comes, its calls meanwhile, its questions, and the earlier messages.
 import { useEffect, useMemo, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { remove } from '../api.js'
@@ -53,7 +53,7 @@ function Talk({ chatId }) {
   </div>`
 }
 
-/** Notices what others have said in the chat meanwhile. @param {import('../ui/conversation.js').Conversation} c @param {string} chatId */
+/** Finds new messages of others in the chat. @param {import('../ui/conversation.js').Conversation} c @param {string} chatId */
 function useRenewal(c, chatId) {
   const { data } = useLive(chatId ? `/chats/${encodeURIComponent(chatId)}` : null)
   const seen = data && `${data.turns} ${data.active_run_id} ${data.last_run_id}`

@@ -1,4 +1,4 @@
-// Groups: whose members share agents, knowledge, approvals and a budget.
+// Groups. Their members share agents, knowledge, approvals and a budget.
 import { useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { post, remove } from '../api.js'

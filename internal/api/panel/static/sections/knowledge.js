@@ -1,4 +1,4 @@
-// Knowledge bases: documents and how far they are, what failed and why, and the search that agents use.
+// Knowledge bases: documents with their state, failures with their reasons, and the search that agents use.
 import { useEffect, useMemo, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { download, Failure, patch, post, put, remove, request, sendDocument } from '../api.js'
@@ -157,13 +157,13 @@ function languageText(code) {
   return name ? `${name} (${code})` : code
 }
 
-/** A language; what is typed is a code of ISO 639-1, or auto. @param {any} p */
+/** A language; the typed text is a code of ISO 639-1, or auto. @param {any} p */
 function Language({ value, ...rest }) {
   const name = languageText(value)
   return html`<${Field} label="Language" ...${rest} value=${value} help=${name !== value ? name : 'auto, or a code such as de'} />`
 }
 
-/** How far a document is; where it failed, why; and what of its text is missing. @param {{of: any}} p */
+/** The state of a document; the reason of its failure; and the missing part of its text. @param {{of: any}} p */
 function Progress({ of: d }) {
   const { done, total } = d.progress ?? {}
   return html`<${Status} of=${d.status} />
@@ -189,7 +189,7 @@ function Followed({ path, of, seen }) {
   return null
 }
 
-/** @typedef {{file: File, share: number, error: any, document: any, duplicate: boolean, stop: AbortController}} Sending document: what it became, as it was seen last */
+/** @typedef {{file: File, share: number, error: any, document: any, duplicate: boolean, stop: AbortController}} Sending document: the resulting document, as it was read last */
 
 /** Files that are dropped or chosen, sent two at a time, each with its progress: of the upload, then of its document. @param {{id: string}} p */
 function Uploads({ id }) {
@@ -291,7 +291,10 @@ function Replace({ of: d, path, onClose }) {
   </${Form}></${Dialog}>`
 }
 
-/** What searches may filter by, and whose a document is. @param {{bind: (name: string) => any, groups: import('../ui/names.js').Names, error?: any}} p */
+/**
+ * The metadata of a document, by which searches filter, and its groups.
+ * @param {{bind: (name: string) => any, groups: import('../ui/names.js').Names, error?: any}} p
+ */
 function Further({ bind, groups, error }) {
   return html`<${JsonField} label="Metadata" ...${bind('metadata')} error=${error} help="A JSON object; searches filter by it." />
     <${Choices} label="Groups" of=${groups} ...${bind('group_ids')} help="Only their members find it; it narrows the groups of its base." none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />`
@@ -331,7 +334,7 @@ function EditBase({ of }) {
   </${EditForm}></${Needs}></${Card}>`
 }
 
-/** The search that agents use, with what it thinks of each hit. @param {{bases?: string[]}} p */
+/** The search that agents use, with its score of each hit. @param {{bases?: string[]}} p */
 export function Search({ bases }) {
   const { draft, bind } = useDraft({ query: '', mode: 'hybrid' })
   const names = useBases()
@@ -396,7 +399,7 @@ function Document({ base, id }) {
 
 const around = 1500 // characters before and behind a place
 
-/** What was read out of a document; the place that an address means is marked, if its beginning is that in the address. @param {{path: string, version: number}} p */
+/** The text that was read out of a document. The place of the address is marked, if it begins with the text in the address. @param {{path: string, version: number}} p */
 function Extracted({ path, version }) {
   const meant = Number(place.value.query.get('from') ?? -1)
   const begins = place.value.query.get('begins') ?? ''

@@ -1,4 +1,4 @@
-// How things stand now, and what needs somebody.
+// The present state of the organization, and the work that needs a user.
 import { html } from '../html.js'
 import { useMemo } from '../vendor/hooks.js'
 import { slowly, useLive } from '../live.js'
@@ -69,7 +69,7 @@ function Waiting() {
   }}</${Await}></${Card}>`
 }
 
-/** What somebody should look into: each of it a line, nothing where all is well. */
+/** Problems that a user should look into: a line for each, nothing where all is well. */
 function Attention() {
   const deliveries = useLive('/webhooks/deliveries', { state: 'failed', limit: 100 }, slowly)
   const documents = useLive('/documents', { status: 'failed', limit: 100 }, slowly)

@@ -1,4 +1,4 @@
-// Runs: the list with its filters, one run with its steps in time, and what can be done to one or to many.
+// Runs: the list with its filters, one run with its steps in time, and the actions on one run or on many.
 import { useEffect, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { Failure, Once, post, remove } from '../api.js'

@@ -1,4 +1,4 @@
-// The organization: how much, how fast, how long kept, and what signs its pushes.
+// The organization: its limits, its rates, its retention, and the secrets that sign its pushes.
 import { html } from '../html.js'
 import { patch } from '../api.js'
 import { useLive } from '../live.js'
@@ -14,7 +14,7 @@ export function Settings() {
   return html`<${Page} title="Settings"><${Mine} /><${Needs} level="admin" to="Changing the organization"><${Organization} /></${Needs}></${Page}>`
 }
 
-/** What the signed-in key is, and what holds for it. */
+/** The signed-in key, and the limits that hold for it. */
 function Mine() {
   const live = useLive('/me')
   /** @type {import('../session.js').Schemas['Me']} */
@@ -51,7 +51,7 @@ const formOf = (o) => ({
   run_retention_days: o.run_retention_days, budget: o.budget, chat_visibility: o.chat_visibility, currency: o.currency ?? '', prices: o.prices ?? [], webhook_secret: '',
 })
 
-/** Only what was changed, so that a default that was shown does not become a setting. @param {Record<string, any>} changed */
+/** Only the changed members, so that a default that was shown does not become a setting. @param {Record<string, any>} changed */
 function bodyOf(changed) {
   /** @type {Record<string, any>} */
   const body = {}

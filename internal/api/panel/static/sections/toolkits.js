@@ -1,4 +1,4 @@
-// Toolkits: where tools come from, which of them are on, what needs approval, and trying one.
+// Toolkits: the origin of tools, which of them are on, which need approval, and a test of one.
 import { useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { patch, post, remove } from '../api.js'
@@ -133,7 +133,7 @@ function Verbs({ of: k }) {
     ${shown && html`<${Refresh} of=${k} onClose=${() => setShown(false)} />`}`
 }
 
-/** Shows what a refresh would change before it is taken. @param {{of: any, onClose: () => void}} p */
+/** Shows the changes of a refresh before the user confirms it. @param {{of: any, onClose: () => void}} p */
 function Refresh({ of: k, onClose }) {
   const [found, setFound] = useState(/** @type {any} */ (null))
   const look = useAct(async () => setFound(await post(`/toolkits/${k.toolkit_id}/refresh`, { dry_run: true })))
@@ -205,7 +205,7 @@ function Try({ kit, of: t }) {
     ${result && html`<div role="status"><p class="small">It took ${result.duration_ms} ms.</p><${Plain} text=${result.error ?? result.result} code="Result of ${t.name}" /></div>`}</${Needs}>`
 }
 
-/** Chooses a part of what the server offers. @param {{of: any, tools: any}} p */
+/** Chooses a part of the server's offer. @param {{of: any, tools: any}} p */
 function Choose({ of, tools }) {
   const edit = useEdit({ ...of, renew: () => Promise.all([of.renew(), tools.renew()]) }, `/toolkits/${of.data.toolkit_id}`,
     (t) => ({ include: t.include ?? [], exclude: t.exclude ?? [] }))

@@ -1,4 +1,4 @@
-// Users: who there is, what they may do and how much.
+// Users: the list, their rights and their limits.
 import { html } from '../html.js'
 import { post, remove } from '../api.js'
 import { useLive } from '../live.js'

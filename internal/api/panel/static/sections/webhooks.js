@@ -74,7 +74,10 @@ function Delivery({ id }) {
       <${Json} value=${d} />`}</${Await}></${Page}>`
 }
 
-/** How often a delivery is asked for: a try is under way, or will be, also after a failed one was asked for again. */
+/**
+ * The interval at which a delivery is requested. It is short while an attempt is under way or due, also after a user
+ * has requested another attempt.
+ */
 const pending = (/** @type {any} */ d) => (d && d.state !== 'pending' && !d.next_attempt_at ? slowly : often)
 
 /** @param {{of: any}} p */

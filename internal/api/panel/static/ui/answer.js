@@ -1,4 +1,4 @@
-// What an agent answered, with its citations, each a link to the place that it means.
+// The answer of an agent, with its citations. Each citation links to the place that it cites.
 import { useMemo } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { duration, number } from '../format.js'

@@ -66,7 +66,7 @@ export function Chart({ points, label, unit = compact, name }) {
     </table></div></details>`
 }
 
-/** Between two lines of a chart: what is counted is whole. */
+/** Possible distances between two lines of a chart; those of counts are whole. */
 const steps = Array.from({ length: 20 }, (_, i) => i - 4).flatMap((n) => [1, 2, 5].map((m) => Number(`${m}e${n}`)))
 
 const most = 10 // series that can be told apart

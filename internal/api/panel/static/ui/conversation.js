@@ -1,12 +1,12 @@
-// A chat as somebody has it open: what was said, the run that is under way, and what is sent next. It outlives the page's
-// parts that show it, so that a new chat keeps its stream when it gets its address.
+// A chat that the user has open: its messages, the active run, and the next message. It outlives the parts of the page
+// that show it, so that a new chat keeps its stream when it gets its address.
 import { signal } from '../vendor/signals.js'
 import { Failure, get, Once, post, request } from '../api.js'
 import { after, ended, events, follow } from '../stream.js'
 
 /** @template T @typedef {import('../vendor/signals.js').Signal<T>} Signal */
 
-/** What is being written. It stays until it was sent, wherever one goes meanwhile. */
+/** The text that is being written. It stays until it was sent, wherever the user goes meanwhile. */
 class Draft {
   constructor() {
     this.text = signal('')
@@ -37,7 +37,7 @@ export class Conversation {
     drafts.set(chatId, this.draft)
     /** The turns that were read, by run. @type {Map<string, {turn: number, ended: boolean, messages: any[]}>} */
     this.turns = new Map()
-    /** What was said in them. @type {Signal<any[]|null>} */
+    /** Their messages. @type {Signal<any[]|null>} */
     this.messages = signal(chatId ? null : [])
     /** Where the turns before them begin; empty: there are none. */
     this.earlier = signal('')
@@ -48,7 +48,7 @@ export class Conversation {
     this.showing = 0
     /** How long it took to show it last, in ms. */
     this.took = 0
-    /** What was sent and is not among the messages yet. @type {Signal<{text: string, files: string[]}|null>} */
+    /** The message that was sent and is not among the messages yet. @type {Signal<{text: string, files: string[]}|null>} */
     this.sent = signal(null)
     /** The run that ended last, where it did not end well. @type {Signal<any>} */
     this.failed = signal(null)
@@ -86,7 +86,7 @@ export class Conversation {
     return n !== null && !ended(n.status)
   }
 
-  /** Reads what was said, and follows what is under way. */
+  /** Reads the messages, and follows the active run. */
   async load() {
     try {
       const runs = await this.read()
@@ -121,7 +121,7 @@ export class Conversation {
     return runs
   }
 
-  /** Follows a run to its end, then what comes after it. @param {string} runId */
+  /** Follows a run to its end, then the run after it. @param {string} runId */
   async watch(runId) {
     if (this.following === runId) return
     this.following = runId
@@ -150,7 +150,7 @@ export class Conversation {
     this.named(this.chatId)
   }
 
-  /** Says how the run is; shown after so many ms. @param {import('../stream.js').Watched|null} state */
+  /** Sets the state of the run; it is shown after so many ms. @param {import('../stream.js').Watched|null} state */
   became(state, wait = 0) {
     this.state = state
     const show = () => {
@@ -164,7 +164,7 @@ export class Conversation {
     else this.showing ||= window.setTimeout(show, wait)
   }
 
-  /** When a run has ended: reads what it said, and looks for the next. */
+  /** When a run has ended: reads its messages, and looks for the next run. */
   async settle() {
     this.following = ''
     if (this.ending.signal.aborted) return
@@ -178,7 +178,7 @@ export class Conversation {
   }
 
   /**
-   * Sends what was written; it throws where it was not taken, and nothing has changed then.
+   * Sends the written text. It throws where the service did not accept it, and nothing has changed then.
    * @param {{agentId: string, version: string, behind: boolean}} m
    */
   async send(m) {
@@ -205,7 +205,7 @@ export class Conversation {
     this.stream(answer)
   }
 
-  /** Sends a form; where nobody answers, again: the key makes that one message. @param {FormData} form */
+  /** Sends a form, and sends it again where no answer comes: the key makes that one message. @param {FormData} form */
   async posted(form) {
     for (let tries = 1; ; tries++) {
       try {

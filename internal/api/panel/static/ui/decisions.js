@@ -1,5 +1,6 @@
-// What waits for a human, decided in place. A run takes all its decisions at once, so each is kept until the last is made.
-// What was typed for one stays as long as it waits: a form whose decision is made is hidden, and comes back as it was.
+// Interrupts that wait for a human, decided in place. A run takes all its decisions in one request, so each is kept
+// until the last is made. The text typed for one stays as long as it waits. A form with a decision is hidden, and comes
+// back as it was.
 import { useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { post } from '../api.js'
@@ -10,7 +11,7 @@ import { Loading, Needs, Part, Plain, Problem, Relative } from './parts.js'
 import { SchemaForm } from './schema.js'
 
 /**
- * Interrupts, each with whether it is for whoever is signed in to decide, which only the inbox says.
+ * Interrupts, each with whether the signed-in user may decide it. Only the inbox has that.
  * @param {string} chatId @param {any[]} interrupts @returns {any[]}
  */
 export function useDecidable(chatId, interrupts) {

@@ -1,4 +1,4 @@
-// Dialogs lie over the page; what is below them stays as it is.
+// Dialogs lie over the page; the page below them does not change.
 import { signal } from '../vendor/signals.js'
 import { useEffect, useId, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
@@ -47,7 +47,7 @@ const question = signal(null)
 
 let asked = 0
 
-/** Asks before something is done that cannot be undone. @param {Question} q */
+/** Asks before an act that cannot be undone. @param {Question} q */
 export function ask(q) {
   asked++
   question.value = q

@@ -1,4 +1,4 @@
-// What differs between two versions of a thing, member by member and, in texts, line by line.
+// The differences between two versions of an object, member by member and, in texts, line by line.
 import { html } from '../html.js'
 import { pretty } from '../format.js'
 import { Empty, Plain } from './parts.js'

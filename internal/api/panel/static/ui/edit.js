@@ -1,5 +1,5 @@
-// Editing a thing that others may change meanwhile. What was typed stays, over what comes; where nothing was typed, what is
-// there now shows. Saving sends what was typed alone, and is refused where somebody was quicker.
+// Edits an object that others may change meanwhile. Typed text stays when new data comes; untouched fields show the new
+// data. A save sends only the typed values, and is refused where another user was quicker.
 import { useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { patch } from '../api.js'
@@ -13,15 +13,15 @@ const same = (/** @type {any} */ a, /** @type {any} */ b) => JSON.stringify(a ??
  * @property {(name: string) => {name: string, value: any, onChange: (v: any) => void, error: any}} bind a member to a field
  * @property {(name: string, member?: string) => any} number the same of a number
  * @property {any} act
- * @property {any} notice what others have changed that was changed here, too
+ * @property {any} notice members that both others and this user have changed
  * @property {boolean} saved
  */
 
 /**
- * @param {{data: any, etag?: () => string, renew: () => any}} of what is edited, live
+ * @param {{data: any, etag?: () => string, renew: () => any}} of the edited object, live
  * @param {string} path to where it is saved
  * @param {(data: any) => Record<string, any>} formOf its members, as the form has them
- * @param {(changed: Record<string, any>, draft: Record<string, any>, button: string) => any} [bodyOf] what the API takes of the members that differ; null: nothing
+ * @param {(changed: Record<string, any>, draft: Record<string, any>, button: string) => any} [bodyOf] the body for the API, of the members that differ; null: nothing
  * @returns {Edit}
  */
 export function useEdit(of, path, formOf, bodyOf = (changed) => changed) {

@@ -1,10 +1,10 @@
-// Fields with their labels, their help and what the service says is wrong with them.
+// Fields with their labels, their help and the service's message about a fault.
 import { useEffect, useId, useLayoutEffect, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { Problem } from './parts.js'
 
 /**
- * Does something that may fail, once at a time. What was typed stays when it fails.
+ * Runs an act that may fail, one at a time. The typed text stays when it fails.
  * @param {(...values: any[]) => Promise<any>} act
  */
 export function useAct(act) {
@@ -46,11 +46,11 @@ export function useDraft(first) {
  * @property {string} label
  * @property {any} value
  * @property {(v: any) => void} onChange
- * @property {string} [name] of the member of the body, for what the service says of it
+ * @property {string} [name] of the member of the body, for the service's message about it
  * @property {string} [type]
  * @property {any} [help]
  * @property {any} [error] a failure
- * @property {string} [problem] what is wrong with the value: while something is, the form is not sent
+ * @property {string} [problem] the fault of the value: while there is one, the form is not sent
  * @property {boolean} [required]
  * @property {Array<[string, string]>} [options] value and text
  * @property {number} [rows]
@@ -96,8 +96,8 @@ export function Field(p) {
 }
 
 /**
- * A field whose text stands for a value. A text that stands for none is not taken, and holds its form back.
- * @param {Omit<FieldProps, 'problem'> & {read: (text: string) => any, write: (value: any) => string}} p read throws what is wrong
+ * A field for a value that is written as text. An invalid text is not accepted, and the form is not sent.
+ * @param {Omit<FieldProps, 'problem'> & {read: (text: string) => any, write: (value: any) => string}} p read throws the fault
  */
 export function Parsed({ read, write, value, onChange, ...rest }) {
   const fresh = { text: write(value), of: value, problem: '' }
@@ -121,7 +121,7 @@ export function Names(p) {
     read=${(/** @type {string} */ t) => t.split(',').map((s) => s.trim()).filter(Boolean)} />`
 }
 
-/** A field whose value counts when typing ends. @param {{label: string, value: any, onChange: (v: string) => void}} p */
+/** A field with a value that is used when typing ends. @param {{label: string, value: any, onChange: (v: string) => void}} p */
 export function Late({ label, value, onChange }) {
   const [text, setText] = useState(value ?? '')
   const told = useRef(onChange)
@@ -172,15 +172,15 @@ export function Choices(p) {
   </fieldset>`
 }
 
-/** One of several that have names. @param {Omit<FieldProps, 'options'> & {of: import('./names.js').Names, first: Array<[string, string]>}} p first: what stands before them */
+/** One of several objects with names. @param {Omit<FieldProps, 'options'> & {of: import('./names.js').Names, first: Array<[string, string]>}} p first: the options before them */
 export function Choice({ of, first, ...rest }) {
   const other = rest.value && of.of(rest.value) === '' && !first.some(([v]) => v === rest.value) ? [[rest.value, rest.value]] : []
   return html`<${Field} ...${rest} options=${[...first, ...other, ...of.options]} help=${of.error ? html`<span class="wrong">The list cannot be read: ${of.error.message}</span>` : rest.help} />`
 }
 
 /**
- * A form that does something when it is sent; why it failed stands below it, and what was typed stays. What is wrong with
- * a field holds it back, whichever of its buttons sends it; the one that does tells act its value.
+ * A form that runs an act when it is sent. The reason of a failure stands below it, and the typed text stays. A fault
+ * in a field holds the form back, for each of its buttons. The button that sends it gives its value to act.
  * @param {{act: {run: (value?: string) => any, busy?: boolean, error?: any}, submit: string, children: any, more?: any, class?: string, label?: string, disabled?: boolean, danger?: boolean}} p
  */
 export function Form({ act, submit, children, more, class: kind = '', label, disabled, danger }) {
@@ -195,12 +195,12 @@ export function Form({ act, submit, children, more, class: kind = '', label, dis
   </form>`
 }
 
-/** Opens what a field that holds the form back is hidden in. @param {any} e */
+/** Opens the part that hides a field with a fault. @param {any} e */
 function uncover(e) {
   for (let d = e.target.closest('details'); d; d = d.parentElement.closest('details')) d.open = true
 }
 
-/** A button that does something; why it failed stands beside it. @param {{label: string, act: (...v: any[]) => Promise<any>, name?: string, class?: string, disabled?: boolean, title?: string}} p name: where the label does not say of what */
+/** A button that runs an act; the reason of a failure stands next to it. @param {{label: string, act: (...v: any[]) => Promise<any>, name?: string, class?: string, disabled?: boolean, title?: string}} p name: where the label does not name the object */
 export function Act({ label, act, name, class: kind = 'secondary', disabled, title }) {
   const doing = useAct(act)
   return html`<span class="act"><button type="button" class=${kind} aria-label=${name} title=${title} disabled=${disabled}
@@ -211,7 +211,7 @@ export function Act({ label, act, name, class: kind = 'secondary', disabled, tit
 /** A number of a field, or null where it is empty. @param {any} v */
 export const numberOrNull = (v) => (v === '' || v === null || v === undefined ? null : Number(v))
 
-/** A budget under edit: its period, and what it allows. @param {{value: any, onChange: (v: any) => void, error?: any, name?: string}} p */
+/** A budget under edit: its period, and its limits. @param {{value: any, onChange: (v: any) => void, error?: any, name?: string}} p */
 export function BudgetFields({ value, onChange, error }) {
   const b = value ?? { period: '', max_tokens: '', max_runs: '' }
   const set = (/** @type {any} */ change) => {
@@ -246,7 +246,7 @@ export function budgetWords(b) {
   return `${parts.filter(Boolean).join(', ')} each ${b.period}`
 }
 
-/** A button that leads to the form of a page where what it shows is changed. */
+/** A button that leads to the form that changes the page's object. */
 export function EditButton() {
   const go = () => /** @type {HTMLElement|null} */ (document.querySelector('main form.edit :is(input, textarea, select)'))?.focus()
   return html`<button type="button" class="secondary" onClick=${go}>Edit</button>`

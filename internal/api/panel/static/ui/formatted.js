@@ -1,5 +1,6 @@
-// Markdown into markup, with bounded work. The library reads some texts in time that grows with the square of their
-// length, and others so deep that the stack ends. So its work is counted while it reads, and too much ends the reading.
+// Markdown into markup, with bounded work. With some texts the library needs time that grows with the square of their
+// length, and with others it goes so deep that the stack ends. So its work is counted while it reads, and too much work
+// ends the reading.
 import { Lexer, Marked, Parser, Tokenizer } from '../vendor/marked.js'
 
 const longest = 65_536 // characters of a text that is read at all
@@ -40,7 +41,7 @@ class Work {
   }
 }
 
-/** Counts the steps of the reading: each asks one of the first two before all others. */
+/** Counts the steps of the reading: each step calls one of the first two before all others. */
 class Counting extends Tokenizer {
   /** @param {Work} work */
   constructor(work) {
@@ -56,13 +57,13 @@ class Counting extends Tokenizer {
     return super.space(src)
   }
 
-  /** A step within a paragraph. Links, tags and code may end anywhere, what else there is (addresses) with its word. @param {string} src */
+  /** A step within a paragraph. Links, tags and code may end anywhere; other parts (addresses) end with their word. @param {string} src */
   escape(src) {
     this.work.add(500 + (/^(?:!?\[|[<`])/.test(src) ? src.length : Math.min(src.length, this.word)))
     return super.escape(src)
   }
 
-  /** A list, each line of which is looked at before what is within it is read. @param {string} src @returns {any} */
+  /** A list. Each line of it is examined before its content is read. @param {string} src @returns {any} */
   list(src) {
     if (/^ {0,3}(?:[*+-]|\d{1,9}[.)])/.test(src)) {
       const end = src.search(/\n[ \t]*\n(?![ \t]|[*+-]|\d)/)
@@ -71,7 +72,7 @@ class Counting extends Tokenizer {
     return super.list(src)
   }
 
-  /** A quotation, whose rest is copied for each part of it. @param {string} src @returns {any} */
+  /** A quotation. The rest of it is copied for each part of it. @param {string} src @returns {any} */
   blockquote(src) {
     const outer = this.quotation
     this.quotation = src.length
@@ -129,8 +130,9 @@ class Bounded extends Lexer {
   }
 
   /**
-   * Before its first step it looks where tags end, and a step may look at each character of a word for each of them.
-   * Code is not read so: its lines may be long. @param {string} src @param {any} [tokens]
+   * Before its first step it searches the ends of tags, and a step may look at each character of a word for each of
+   * them. Code is not read so: its lines may be long.
+   * @param {string} src @param {any} [tokens]
    */
   inlineTokens(src, tokens) {
     this.work.add(src.length * (src.match(/</g)?.length ?? 0))
@@ -156,8 +158,8 @@ const { defaults } = new Marked({
 })
 
 /**
- * The markup of a Markdown text, which is not safe yet. Null: it is too long or nested too deeply to be formatted, or the
- * library fails, and it is to be shown as it is. The work is bounded, whatever the text.
+ * The markup of a Markdown text, which is not safe yet. It is null where the text is too long or nested too deeply to
+ * be formatted, or where the library fails; the text is then shown as it is. The work is bounded for any text.
  * @param {string} text @returns {string|null}
  */
 export function formatted(text) {

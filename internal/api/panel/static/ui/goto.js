@@ -11,7 +11,10 @@ import { Await, Empty, Page, Problem } from './parts.js'
 
 /** @typedef {{kind: string, name: string, parts: string[]}} Found */
 
-/** What an id may be of: where it is read, what it is called there, and its place in the panel. @type {Array<[string, string, (v: any) => string, string, import('../session.js').Level]>} */
+/**
+ * The kinds of objects that an id may have: the path of the API, the word for it there, and its place in the panel.
+ * @type {Array<[string, string, (v: any) => string, string, import('../session.js').Level]>}
+ */
 const kinds = [
   ['run', '/runs/', (r) => `${words(r.status)}, ${dateTime(r.created_at)}`, 'runs', 'read'], ['chat', '/chats/', (c) => c.title, 'chat', 'read'],
   ['agent', '/agents/', (a) => a.name, 'agents', 'read'], ['knowledge base', '/knowledge-bases/', (b) => b.name, 'knowledge', 'read'],
@@ -20,10 +23,10 @@ const kinds = [
   ['API key', '/api-keys/', (k) => k.name, 'api-keys', 'admin'],
 ]
 
-/** What may be an id that the service gave. Those of chats may be anything. */
+/** The form of ids that the service gives. Those of chats may have any form. */
 const shaped = /^[0-9A-Za-z_-]{16,64}$/
 
-/** What an address answers; null: there is no such thing, or not for this key. @param {string} path @param {AbortSignal} signal */
+/** The answer of an address; null: there is no such object, or not for this key. @param {string} path @param {AbortSignal} signal */
 async function there(path, signal) {
   try {
     return await get(path, {}, { signal })
@@ -33,7 +36,7 @@ async function there(path, signal) {
   }
 }
 
-/** What has an id. @param {string} id @param {AbortSignal} signal @returns {Promise<Found[]>} */
+/** The object with an id. @param {string} id @param {AbortSignal} signal @returns {Promise<Found[]>} */
 async function identified(id, signal) {
   const seen = await Promise.all(kinds.filter(([kind, , , , level]) => (kind === 'chat' || shaped.test(id)) && may(level)).map(async ([kind, path, nameOf, section]) => {
     const v = await there(path + encodeURIComponent(id), signal)
@@ -45,14 +48,14 @@ async function identified(id, signal) {
 
 const most = 50 // knowledge bases in which a document is looked for
 
-/** A document says its base, but only within its base it is found. @param {string} id @param {AbortSignal} signal @returns {Promise<Found[]>} */
+/** A document has the id of its base, but can be read only within its base. @param {string} id @param {AbortSignal} signal @returns {Promise<Found[]>} */
 async function documents(id, signal) {
   const bases = await get('/knowledge-bases', { limit: most }, { signal })
   const seen = await Promise.all(bases.knowledge_bases.map((/** @type {any} */ b) => there(`/knowledge-bases/${b.knowledge_base_id}/documents/${id}`, signal)))
   return seen.filter(Boolean).map((d) => ({ kind: 'document', name: d.title, parts: ['knowledge', d.knowledge_base_id, id] }))
 }
 
-/** What has an id, and which users have a name like it. @param {string} text @param {AbortSignal} signal */
+/** The object with an id, and the users with a name like it. @param {string} text @param {AbortSignal} signal */
 async function asked(text, signal) {
   const [things, users] = await Promise.all([
     /^\S{1,128}$/.test(text) ? identified(text, signal) : [],
@@ -108,7 +111,7 @@ function Choices({ sections, close }) {
     <p class="small" role="status">${busy ? 'Looking…' : wanted && all.length === 0 && !error ? 'Nothing that you may see has this id or name.' : ''}</p></div>`
 }
 
-/** What the service finds for a text, when typing ends. @param {string} text */
+/** The service's results for a text, when typing ends. @param {string} text */
 function useAsked(text) {
   const nothing = { of: '', found: /** @type {Found[]} */ ([]), error: /** @type {any} */ (null) }
   const [answer, setAnswer] = useState(nothing)
@@ -128,7 +131,7 @@ function useAsked(text) {
   return { ...(answer.of === text ? answer : nothing), busy: text !== '' && answer.of !== text }
 }
 
-/** What has a name with a text in it; without a text, the sections. @param {Array<[string, string, any]>} sections @param {string} text @returns {Found[]} */
+/** Objects with a text in their names; without a text, the sections. @param {Array<[string, string, any]>} sections @param {string} text @returns {Found[]} */
 function useNamed(sections, text) {
   /** @type {Array<[string, string, import('./names.js').Names]>} */
   const lists = [['agent', 'agents', useAgents()], ['knowledge base', 'knowledge', useBases()], ['toolkit', 'toolkits', useToolkits()], ['group', 'groups', useGroups()], ['API key', 'api-keys', useKeys()]]
@@ -141,7 +144,7 @@ function useNamed(sections, text) {
   return all.filter((f) => f.name.toLowerCase().includes(like)).sort((a, b) => rank(a) - rank(b))
 }
 
-/** Leads from an id alone to the page of what has it. @param {{id: string}} p */
+/** Leads from an id alone to the page of its object. @param {{id: string}} p */
 export function Find({ id }) {
   const [answer, setAnswer] = useState(/** @type {{data: Found[]|null, error: any}} */ ({ data: null, error: null }))
   const [tries, setTries] = useState(0)

@@ -1,5 +1,5 @@
-// Lists of the API: they renew themselves where one looks, further rows come when one scrolls to the end, and of a long list
-// only the rows in view are in the page.
+// Lists of the API. They renew themselves in view, and further rows come when the user scrolls to the end. Of a long
+// list only the rows in view are in the page.
 import { useEffect, useErrorBoundary, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { usePages } from '../live.js'
@@ -12,9 +12,9 @@ import { Empty, Loading, Problem, Stale } from './parts.js'
  * @property {any} error
  * @property {boolean} more whether there are further ones
  * @property {boolean} loading whether they are on their way
- * @property {() => void} next asks for further ones
+ * @property {() => void} next requests further ones
  * @property {() => Promise<void>} renew
- * @property {(from: number, to: number) => void} view says which rows are looked at; all, before it is told
+ * @property {(from: number, to: number) => void} view sets the rows in view; all rows before the first call
  */
 
 /** A list. @param {string|null} path @param {string} plural @param {string} id member that names a row @param {Record<string, any>} [query] @returns {Rows} */
@@ -133,7 +133,7 @@ function useWindow(box, n) {
 }
 
 /**
- * Rows of a list that are chosen, by a column of boxes. A row that has gone is not chosen any more.
+ * Rows of a list that are chosen, by a column of boxes. A row that has gone is no longer chosen.
  * @param {Rows} of @param {string} id member that names a row @param {(row: any) => string} name
  * @returns {{rows: any[], column: Column, choose: (ids: string[]) => void}}
  */

@@ -1,7 +1,6 @@
-// Text that models, users and documents wrote. It is data of others: Markdown is formatted by one library, which shows
-// markup that stands in it as the text that it is, and pictures by their names; another takes out what is not plain all
-// the same. So nothing is ever parsed that would load something from elsewhere, style itself or run. A text that cannot be
-// formatted is shown as it is.
+// Text of models, users and documents, which is data of others. One library formats Markdown; it shows markup in it as
+// text, and pictures by their names. Another library removes all markup that is not plain. So nothing is ever parsed
+// that would load data from elsewhere, style itself or run. A text that cannot be formatted is shown as it is.
 import DOMPurify from '../vendor/dompurify.js'
 import { useLayoutEffect, useMemo, useRef } from '../vendor/hooks.js'
 import { html } from '../html.js'
@@ -19,7 +18,7 @@ DOMPurify.addHook('afterSanitizeAttributes', (/** @type {Element} */ node) => {
 })
 
 /**
- * What is safe to show of a text, its marks like [1] as links to what they cite. Null: it cannot be formatted.
+ * The safe markup of a text, with marks like [1] as links to their citations. Null: it cannot be formatted.
  * @param {string} text @param {(n: number) => string|null} [cite] @returns {DocumentFragment|null}
  */
 export function rendered(text, cite) {
@@ -53,8 +52,8 @@ function safe(markup) {
 }
 
 /**
- * Markdown, or the text as it is. A text that grows stays plain once it is: it neither changes back and forth while it
- * comes, nor is it read again and again.
+ * Markdown, or the text as it is. A growing text stays plain once it is plain: it does not change back and forth while
+ * it comes, and is not read again and again.
  * @param {{text: string, cite?: (n: number) => string|null}} p
  */
 export function Markdown({ text, cite }) {

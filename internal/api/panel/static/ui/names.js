@@ -1,4 +1,4 @@
-// Names of what ids stand for, as far as the key may read them: of the newest thousand.
+// Names of objects by their ids, as far as the key may read them: of the newest 1,000.
 import { seldom, usePages } from '../live.js'
 import { may } from '../session.js'
 

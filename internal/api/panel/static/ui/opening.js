@@ -1,5 +1,5 @@
-// How a run's message begins, by which people know it better than by its id. It does not change, so each is read once,
-// and only where somebody looks at it.
+// The beginning of a run's message: users know a run by it better than by its id. It does not change, so each is read
+// once, and only where it is in view.
 import { effect, signal } from '../vendor/signals.js'
 import { useEffect, useMemo, useRef } from '../vendor/hooks.js'
 import { html } from '../html.js'
@@ -15,7 +15,7 @@ const atOnce = 4 // requests
 /** By run; empty: it is not known. @type {Map<string, import('../vendor/signals.js').Signal<string>>} */
 let known = new Map()
 
-/** Runs whose message is to be read, the one that came into view last at the end. @type {string[]} */
+/** Runs whose message is still to be read. The last one that came into view is at the end. @type {string[]} */
 let wanted = []
 let under = 0 // way
 
@@ -75,7 +75,7 @@ function useBeginning(id) {
   return [/** @type {string} */ (revealed(text.value)), box]
 }
 
-/** What somebody said with which a run began. @param {{id: string}} p */
+/** The user's message that began a run. @param {{id: string}} p */
 export function Beginning({ id }) {
   const [text, box] = useBeginning(id)
   return html`<span ref=${box} class="beginning">${text && `“${text}”`}</span>`

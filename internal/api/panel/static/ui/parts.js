@@ -76,7 +76,7 @@ const tones = {
   running: 'busy', queued: 'busy', processing: 'busy', started: 'busy',
 }
 
-/** A status: a word, with a colour that says no more than the word. @param {{of: string|null|undefined}} p */
+/** A status: a word, with a colour that adds nothing to the word. @param {{of: string|null|undefined}} p */
 export function Status({ of }) {
   return html`<span class="status ${tones[of ?? ''] ?? 'quiet'}">${words(of) || '–'}</span>`
 }
@@ -97,7 +97,7 @@ export function Problem({ error, retry }) {
 }
 
 /**
- * Shows what waits for data: how it fails, that it comes, or what it is; and no more of it when it has gone.
+ * Shows the state of a request for data: its failure, its wait, or the data; and no data when it has gone.
  * @param {{of: {data: any, error: any, renew: () => any}, children?: any}} p
  */
 export function Await({ of, children }) {
@@ -106,7 +106,7 @@ export function Await({ of, children }) {
   return html`<${Stale} of=${of} />${typeof children === 'function' ? children(of.data) : children}`
 }
 
-/** Says that what is shown is not of now, where it is not. @param {{of: {error: any, renew: () => any}, retry?: boolean}} p retry: whether the button for that is here */
+/** Shows a note where the data is not of now. @param {{of: {error: any, renew: () => any}, retry?: boolean}} p retry: whether the button for that is here */
 export function Stale({ of: { error, renew }, retry = true }) {
   return error && html`<p class="stale" role="status">Not up to date: ${error.message} ${error.requestId && html`Request <code>${error.requestId}</code> `}
     ${retry && html`<button type="button" class="link" onClick=${renew}>Try again</button>`}</p>`
@@ -121,7 +121,7 @@ export function Empty({ children }) {
   return html`<p class="empty">${children}</p>`
 }
 
-/** What a key of a level is shown, or which level it would take. @param {{level: import('../session.js').Level, to?: string, children?: any}} p */
+/** Content for keys of a level, or a note with the level that it needs. @param {{level: import('../session.js').Level, to?: string, children?: any}} p */
 export function Needs({ level, to = 'This', children }) {
   if (me.value === null) return html`<${Loading} />`
   if (may(level)) return children
@@ -147,9 +147,9 @@ export function Json({ value, label = 'Raw JSON' }) {
 }
 
 /**
- * A text of others as it is. Browsers take long for very many lines, so of a long text the beginning is shown, and more
- * of it when one asks.
- * @param {{text: string, code?: string}} p code: what it is called, where it is code
+ * A text of others as it is. Browsers take long for very many lines, so the beginning of a long text is shown, and more
+ * of it on request.
+ * @param {{text: string, code?: string}} p code: the name of the code, where it is code
  */
 export function Plain({ text = '', code }) {
   const [most, setMost] = useState(20_000)
@@ -165,7 +165,7 @@ export function Part({ children }) {
   return error ? html`<${Problem} error=${{ message: `This part cannot be shown: ${error.message}` }} retry=${again} />` : children
 }
 
-/** A page: its heading, what can be done with it, and where it belongs. @param {{title: any, back?: [string, string], actions?: any, children: any}} p */
+/** A page: its heading, its actions, and its place in the panel. @param {{title: any, back?: [string, string], actions?: any, children: any}} p */
 export function Page({ title, back, actions, children }) {
   const h = useRef(/** @type {HTMLElement|null} */ (null))
   useEffect(() => {

@@ -1,4 +1,5 @@
-// What the OpenAPI document says of the members of a body: the help of a form is written once, where the API is described.
+// The OpenAPI document's texts about the members of a body: the help of a form is written once, where the API is
+// described.
 import { signal } from '../vendor/signals.js'
 import { get } from '../api.js'
 

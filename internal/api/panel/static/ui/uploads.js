@@ -1,4 +1,4 @@
-// The documents of files that were sent, as they are now, and what is missing of their text.
+// The present documents of files that were sent, and the missing part of their text.
 
 /** @typedef {{document: any}} Sent a file with its document, as it was seen last */
 
@@ -6,8 +6,8 @@
 export const underWay = (d) => ['pending', 'processing'].includes(d.status)
 
 /**
- * The documents that were sent and have another state among the newest of their base; and some under way that are not
- * among these, each to be read by its own address: it is older, or it was deleted.
+ * The documents that were sent and have another state among the newest of their base. In addition some active documents
+ * that are not among these, each to be read by its own address: it is older, or it was deleted.
  * @template {Sent} T @param {T[]} sent @param {any[]|null} newest null: not known yet @param {number} most of those to be read
  * @returns {{news: [T, any][], alone: T[]}}
  */

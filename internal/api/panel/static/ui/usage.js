@@ -1,4 +1,4 @@
-// Runs and tokens of somebody or something in the last 30 days.
+// Runs and tokens of a user or an object in the last 30 days.
 import { html } from '../html.js'
 import { slowly, useLive } from '../live.js'
 import { may } from '../session.js'

@@ -1,4 +1,4 @@
-// A run in time: what it waited for, and each call of a model or tool, with its length and tokens.
+// A run in time: its waits, and each call of a model or tool, with its length and tokens.
 import { html } from '../html.js'
 import { cut, dateTime, duration, number, revealed, utc } from '../format.js'
 import { Empty, Json } from './parts.js'
@@ -56,7 +56,10 @@ function barsOf(run, steps, interrupts) {
 const endOf = (/** @type {any} */ run) => (run.finished_at ? Date.parse(run.finished_at) : Date.now())
 const time = (/** @type {string|null|undefined} */ t, /** @type {number} */ or) => (t ? Date.parse(t) : or)
 
-/** When a run waited for a human, and for what. @param {any} run @param {any[]} interrupts @returns {Array<{from: number, to: number, note: string}>} */
+/**
+ * The times when a run waited for a human, with their reasons.
+ * @param {any} run @param {any[]} interrupts @returns {Array<{from: number, to: number, note: string}>}
+ */
 export function pausesOf(run, interrupts) {
   const pauses = new Map()
   for (const i of interrupts) {
