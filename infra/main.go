@@ -39,7 +39,7 @@ func run() error {
 	if given("whole", "") != "" {
 		s = s.Whole()
 	}
-	// make deploy finds these out, and refuses to go on without them.
+	// make deploy finds these values, and refuses to go on without them.
 	found := stacks.Found{
 		Binaries: given("binaries", "dist"), Image: given("image", "none"),
 		OriginPrefixList: given("originPrefixList", "pl-00000000"),

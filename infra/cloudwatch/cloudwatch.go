@@ -1,9 +1,9 @@
-// Package cloudwatch evaluates the alarms of synthesised templates as CloudWatch would: a Meter takes what services
-// report, what programs log in the embedded metric format and what metric filters count in logs, and an Alarm says in
-// which state it is at a time. So an alarm can be seen to be raised by the fault that it is for, and by nothing else.
+// Package cloudwatch evaluates the alarms of synthesised templates as CloudWatch would. A Meter records the metrics
+// that services report, the logs of programs in the embedded metric format, and the counts of metric filters. An Alarm
+// returns its state at a time. So a test can show that an alarm is raised by its own fault and by nothing else.
 //
 // It knows the statistics, expressions and treatments of missing data that these templates use, and refuses to read
-// anything else. It must not know what any metric means. It imports the standard library alone.
+// anything else. It must not know what any metric means. It imports only the standard library.
 package cloudwatch
 
 import (
@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// State is the state of an alarm. INSUFFICIENT_DATA is not among them: no alarm that can be read here has it for
-// longer than a moment, as each says what missing data means.
+// State is the state of an alarm. INSUFFICIENT_DATA is not one of the values. Each alarm that can be read here defines
+// its treatment of missing data, so none has that state for longer than a moment.
 type State string
 
 // The states of an alarm.
@@ -27,11 +27,11 @@ const (
 	Raised State = "ALARM"
 )
 
-// Metric names a metric by its namespace, its name and its dimensions in order of their names, for example
-// "AWS/Lambda Errors FunctionName=WorkerFunction0A1B2C3D". A dimension that refers to a resource has its logical id.
+// Metric names a metric by its namespace, its name and its dimensions in order of their names. For example "AWS/Lambda
+// Errors FunctionName=WorkerFunction0A1B2C3D". A dimension that refers to a resource has its logical id.
 type Metric string
 
-// Named makes the name of a metric.
+// Named returns the Metric of a namespace, a name and dimensions.
 func Named(namespace, name string, dimensions map[string]string) Metric {
 	parts := []string{namespace, name}
 	for _, d := range slices.Sorted(maps.Keys(dimensions)) {
@@ -68,7 +68,7 @@ type series struct {
 	statistic string
 }
 
-// Metrics are those that the alarm watches, in order.
+// Metrics returns the metrics that the alarm watches, in order.
 func (a Alarm) Metrics() []Metric {
 	var all []Metric
 	for _, id := range slices.Sorted(maps.Keys(a.series)) {
@@ -77,7 +77,7 @@ func (a Alarm) Metrics() []Metric {
 	return all
 }
 
-// filter counts lines of a log group as a metric: those whose object meets all terms.
+// filter counts lines of a log group as a metric. It counts a line if the line's object meets all terms.
 type filter struct {
 	group             string
 	terms             []term
@@ -85,21 +85,21 @@ type filter struct {
 	amount, otherwise float64
 }
 
-// term compares a member of an object with a text.
+// term compares a member of an object with a string.
 type term struct {
 	member, value string
-	prefix        bool // the member begins with the value, else it is the value
-	not           bool // the opposite
+	prefix        bool // the member begins with the value; otherwise it must equal the value
+	not           bool // the result is inverted
 }
 
-// meets reports whether an object meets the term. One without such a text meets none.
+// meets reports whether an object meets the term. An object without such a string never meets it.
 func (t term) meets(object map[string]any) bool {
 	text, is := object[t.member].(string)
 	return is && t.not != (text == t.value || t.prefix && strings.HasPrefix(text, t.value))
 }
 
-// Read reads the alarms and the metric filters of templates, each a JSON object, and makes a Meter that has the
-// filters. Alarms are in order of their names. It fails for whatever it would evaluate otherwise than CloudWatch does.
+// Read reads the alarms and the metric filters of templates, each a JSON object. It returns the alarms in order of
+// their names, and a Meter that has the filters. It fails for anything that it would not evaluate as CloudWatch does.
 func Read(templates ...[]byte) ([]Alarm, *Meter, error) {
 	var alarms []Alarm
 	meter := NewMeter()
@@ -154,7 +154,7 @@ type query struct {
 	}
 	Expression string
 	Label      string
-	Period     int   // of an expression, whose metrics have it, too
+	Period     int   // in seconds, of an expression; its metrics have the same period
 	ReturnData *bool // nil: true
 }
 
@@ -225,7 +225,7 @@ func (a *Alarm) add(id string, m metric, statistic string, period int) error {
 	return nil
 }
 
-// readQueries reads what an alarm watches: one metric, or one expression of metrics.
+// readQueries reads the queries of an alarm: one metric, or one expression of metrics.
 func (a *Alarm) readQueries(queries []query) (err error) {
 	returned := ""
 	for _, q := range queries {
@@ -262,8 +262,8 @@ func (a *Alarm) readQueries(queries []query) (err error) {
 	return nil
 }
 
-// values are the dimensions; one that is not a text stands for a resource, and has its logical id where it is a simple
-// reference.
+// values returns the dimensions by name. A value that is not a string stands for a resource. It becomes the logical id
+// if it is a simple reference.
 func (d dimensions) values() map[string]string {
 	all := map[string]string{}
 	for _, one := range d {
@@ -272,7 +272,7 @@ func (d dimensions) values() map[string]string {
 	return all
 }
 
-// referred is the text of a value, or what it refers to.
+// referred returns the string of a value, or the logical id that it refers to.
 func referred(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -322,10 +322,11 @@ func readFilter(raw []byte) (filter, error) {
 	return f, err
 }
 
-// aTerm matches a comparison with a text, which may end in a wildcard.
+// aTerm matches a comparison with a string, which may end in a wildcard.
 var aTerm = regexp.MustCompile(`^\$\.(\w+) (=|!=) "([^"*]*)(\*?)"$`)
 
-// readTerms reads a filter pattern for objects: one comparison, or several in parentheses, all of which must hold.
+// readTerms reads a filter pattern for objects: one comparison, or several in parentheses. A line must meet all of
+// them.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
 func readTerms(pattern string) (terms []term, err error) {
 	inner := strings.TrimSuffix(strings.TrimPrefix(pattern, "{ "), " }")
@@ -343,7 +344,7 @@ func readTerms(pattern string) (terms []term, err error) {
 	return terms, nil
 }
 
-// strict decodes an object of which all members are known.
+// strict decodes an object and fails for an unknown member.
 func strict(raw []byte, v any) error {
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.DisallowUnknownFields()

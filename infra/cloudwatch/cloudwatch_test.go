@@ -50,7 +50,7 @@ func watching(expression string) []string {
 		`"Dimensions": [{"Name": "Queue", "Value": {"Fn::GetAtt": ["Q1", "QueueName"]}}]`, `"AlarmActions": []`}
 }
 
-// The examples of CloudWatch's documentation: 0 is a point within the threshold, X is one beyond it, - is missing; the
+// The examples of CloudWatch's documentation. 0 is a point within the threshold, X is one beyond it, - is missing. The
 // newest comes last.
 func TestMissingDataIsTreatedAsDocumented(t *testing.T) {
 	for _, c := range []struct {
@@ -161,7 +161,7 @@ func TestWhatIsNotKnownIsRefused(t *testing.T) {
 	}
 }
 
-// The syntax is that of CloudWatch's documentation: a text may end in a wildcard, and a member that is absent matches
+// The syntax is that of CloudWatch's documentation. A string may end in a wildcard. A member that is absent matches
 // nothing.
 func TestAFilterMayCompareSeveralMembers(t *testing.T) {
 	filtering := func(pattern string) (*cloudwatch.Meter, cloudwatch.Alarm, error) {

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// more is how many periods beyond those evaluated CloudWatch retrieves, so as to find data where some is missing. Its
-// documentation retrieves five in its examples of three.
+// more is the number of periods that CloudWatch retrieves beyond those it evaluates, to find data where some is
+// missing. The examples of its documentation evaluate three periods and retrieve five.
 const more = 2
 
-// State is the state of the alarm at a time, from the periods that have ended by then: of the newest periods with data
-// as many as it evaluates, and, where there are fewer, what it says of missing data in the place of the others.
+// State returns the state of the alarm at a time, from the periods that have ended by then. It evaluates the newest
+// periods with data. If these are too few, the alarm's treatment of missing data fills the rest.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html
 func (a Alarm) State(m *Meter, at time.Time) State {
 	end := at.Truncate(a.Period)
@@ -45,7 +45,7 @@ func (a Alarm) breached(v float64) bool {
 	return v > a.Threshold
 }
 
-// Value is what the alarm watches in the period that begins at a time.
+// Value returns the value of the alarm's metric or expression in the period that begins at a time.
 func (a Alarm) Value(m *Meter, start time.Time) Value {
 	return a.watched.value(func(id string) Value {
 		s := a.series[id]
@@ -53,17 +53,17 @@ func (a Alarm) Value(m *Meter, start time.Time) Value {
 	}, func(id string) float64 { return m.Quotas[a.series[id].metric] })
 }
 
-// Value is the value of a period, or that there is none.
+// Value is the value of a period, which may be missing.
 type Value struct {
 	number float64
 	there  bool
-	scalar bool // of no period: it is there as far as a series beside it is
+	scalar bool // not of a period: it is present when a series in the same expression is
 }
 
-// Number is the value, and whether there is one.
+// Number returns the value, and whether there is one.
 func (v Value) Number() (number float64, there bool) { return v.number, v.there }
 
-// expression is one of metric math.
+// expression is an expression of metric math.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/using-metric-math.html
 type expression interface {
 	value(metric func(id string) Value, quota func(id string) float64) Value
@@ -80,7 +80,7 @@ type (
 	}
 )
 
-// parse reads an expression, whose grammar is within that of Go.
+// parse reads an expression. The grammar of metric math is a part of Go's.
 func parse(text string) (expression, error) {
 	tree, err := parser.ParseExpr(text)
 	if err != nil {
@@ -143,8 +143,8 @@ func (q quota) ids() []string { return []string{string(q)} }
 
 func (b binary) ids() []string { return append(b.left.ids(), b.right.ids()...) }
 
-// value computes as CloudWatch does: what is missing beside a series that has data is 0, and what would be divided by
-// zero is missing.
+// value computes as CloudWatch does. A missing operand is 0 if the other operand has data. A division by zero gives a
+// missing value.
 func (b binary) value(metric func(string) Value, of func(string) float64) Value {
 	l, r := b.left.value(metric, of), b.right.value(metric, of)
 	v := Value{scalar: l.scalar && r.scalar, there: l.there && !l.scalar || r.there && !r.scalar}

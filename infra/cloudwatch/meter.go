@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// Meter keeps what metrics were reported. It may be used by several goroutines at once; Quotas may not be changed
+// Meter keeps reported metrics. Several goroutines may use it at the same time, but Quotas may not be changed
 // meanwhile.
 type Meter struct {
-	Quotas map[Metric]float64 // what SERVICE_QUOTA says of a metric
+	Quotas map[Metric]float64 // the value of SERVICE_QUOTA for a metric
 
 	mu      sync.Mutex
 	samples map[Metric][]sample
 	filters []filter
 }
 
-// NewMeter makes a Meter without metric filters; [Read] makes one that has those of templates.
+// NewMeter returns a Meter without metric filters. [Read] returns one with the filters of templates.
 func NewMeter() *Meter { return &Meter{samples: map[Metric][]sample{}, Quotas: map[Metric]float64{}} }
 
 type sample struct {
@@ -29,18 +29,19 @@ type sample struct {
 	value float64
 }
 
-// Put takes a value of a metric, as a service reports it.
+// Put records a value of a metric, as a service reports it.
 func (m *Meter) Put(metric Metric, at time.Time, value float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.samples[metric] = append(m.samples[metric], sample{at, value})
 }
 
-// Log takes a line that a program has logged: metrics in the embedded metric format are taken from it, and the filters
-// of the log group, a logical id, count it. A line that is no object is counted by none.
+// Log records a line that a program has logged to a log group, given by its logical id. It records the metrics that the
+// line has in the embedded metric format, and the filters of the log group count the line. No filter counts a line that
+// is not an object.
 //
-// A filter's default value is for a minute in which lines came and none matched; here it is reported with each such
-// line, which is the same to a sum where it is 0, and refused where it is not.
+// In CloudWatch a filter's default value is for a minute in which lines came and none matched. Here each such line
+// reports it. The sum is the same if the default is 0. Any other default is refused.
 //
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 func (m *Meter) Log(group string, at time.Time, line []byte) error {
@@ -97,7 +98,7 @@ func (m *Meter) Log(group string, at time.Time, line []byte) error {
 	return nil
 }
 
-// statistic is that of a metric's values from start to before end.
+// statistic returns a statistic of a metric's values from start to before end.
 func (m *Meter) statistic(metric Metric, statistic string, start, end time.Time) Value {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,7 +131,7 @@ func (m *Meter) statistic(metric Metric, statistic string, start, end time.Time)
 	return v
 }
 
-// known says whether a statistic is one of those that [Meter.statistic] has.
+// known reports whether [Meter.statistic] has a statistic.
 func known(statistic string) bool {
 	_, ok := percentile(statistic)
 	return ok || slices.Contains([]string{"Sum", "Average", "Minimum", "Maximum"}, statistic)

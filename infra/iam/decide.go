@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Grant is what a role may by its own policies: an action on a resource, as its policies write them.
+// Grant is a right that a role has by its own policies: an action on a resource, in the words of its policies.
 type Grant struct{ Role, Action, Resource string }
 
 func (g Grant) String() string { return g.Role + ": " + g.Action + " on " + place(g.Resource) }
 
-// grants are those of a statement, one for each action and resource. Of one that leaves out, what is left out has a
-// "not" before it.
+// grants returns the grants of a statement, one for each action and resource. An excluded action or resource has "not"
+// before it.
 func (st statement) grants(role string) (list []Grant) {
 	if !st.allow {
 		return nil
@@ -27,7 +27,7 @@ func (st statement) grants(role string) (list []Grant) {
 	return list
 }
 
-// Grants are all that the roles' own policies grant, in the order of the roles.
+// Grants returns all grants of the roles' own policies, in the order of the roles.
 func (s *Stacks) Grants() (list []Grant) {
 	for _, role := range slices.Sorted(maps.Keys(s.policies)) {
 		for _, d := range s.policies[role] {
@@ -39,7 +39,7 @@ func (s *Stacks) Grants() (list []Grant) {
 	return slices.Compact(list)
 }
 
-// Without returns the stacks with one grant of a role less, to show that something needs it.
+// Without returns the stacks without one grant of a role, to show that something needs it.
 func (s *Stacks) Without(g Grant) *Stacks {
 	less := *s
 	less.policies = maps.Clone(s.policies)
@@ -66,16 +66,16 @@ func (s *Stacks) Without(g Grant) *Stacks {
 	return &less
 }
 
-// Decision is what the policies say about a call.
+// Decision is the result of evaluating the policies for a call.
 type Decision struct {
 	Allowed bool
-	By      []Grant // of the role, those that allow it
-	Why     string  // where it is refused
+	By      []Grant // the role's grants that allow it
+	Why     string  // the reason, if it is refused
 }
 
-// Decide says whether a role may make a call. A statement that denies it counts before all others. Else the role's own
-// policies or that of the resource must allow it, and that of a key has to do so in any case: for the role, or for the
-// account, which leaves it to the role's own.
+// Decide reports whether a role may make a call. A statement that denies it counts before all others. Otherwise the
+// role's own policies or that of the resource must allow it. A key's policy must always allow it: for the role, or for
+// the account. In the second case the role's own policies must allow it, too.
 func (s *Stacks) Decide(role string, c Call) Decision {
 	if arn := s.unread[role]; arn != "" {
 		return Decision{Why: fmt.Sprintf("the policy %s of %s is not known: add it to infra/iam/policy.go", arn, role)}
@@ -125,7 +125,7 @@ func (s *Stacks) Decide(role string, c Call) Decision {
 	return d
 }
 
-// applies says whether a statement is about a call; of whom, is not looked at.
+// applies reports whether a statement is about a call. It ignores the principal.
 func (st statement) applies(c Call) bool {
 	action := slices.ContainsFunc(st.actions, func(a string) bool {
 		return like(strings.ToLower(a), strings.ToLower(c.Action))

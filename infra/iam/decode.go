@@ -14,18 +14,19 @@ import (
 	"strings"
 )
 
-// maxBody is the longest body that is looked into, in bytes. S3 Vectors takes 20 MiB, DynamoDB and Lambda less; bodies
-// of objects are not looked into.
+// maxBody is the size of the longest body that is read, in bytes. S3 Vectors takes 20 MiB, DynamoDB and Lambda less.
+// Bodies of objects are not read.
 const maxBody = 32 << 20
 
-// service is how the operations of a service are told apart.
+// service describes where a request of a service names its operation.
 type service struct {
-	target string // what X-Amz-Target begins with; empty: a service whose paths say the operation
+	target string // the beginning of X-Amz-Target; empty: the path names the operation
 	calls  func(*request) ([]Call, error)
 }
 
-// services by the name that requests are signed for. What each operation needs is said by the service authorization
-// reference, https://docs.aws.amazon.com/service-authorization/latest/reference/, and its page list_SERVICE.html.
+// services has the services by the name that requests are signed for. The service authorization reference lists the
+// rights that each operation needs, https://docs.aws.amazon.com/service-authorization/latest/reference/, on the
+// service's page list_SERVICE.html.
 var services = map[string]service{
 	"dynamodb":       {"DynamoDB_20120810", dynamodb}, // list_amazondynamodb.html
 	"kms":            {"TrentService", kms},           // list_awskeymanagementservice.html
@@ -37,23 +38,24 @@ var services = map[string]service{
 	"s3vectors":      {"", s3vectors},                 // list_amazons3vectors.html
 }
 
-// ErrCutOff means that a request did not arrive whole, because its program was killed or gave it up. It is no call: AWS
-// does nothing for it.
+// ErrCutOff means that a request did not arrive whole, because its program was killed or gave it up. It is not a call:
+// AWS does nothing for it.
 var ErrCutOff = errors.New("the request is cut off")
 
-// request is one that is being decoded.
+// request is a request that is being decoded.
 type request struct {
 	*http.Request
 	service, region, account string
-	operation                string // where X-Amz-Target says it
+	operation                string // from X-Amz-Target, if that names it
 	members                  map[string]json.RawMessage
 }
 
-// Decode returns the calls that a request asks for, at least one, and the name of its service. The account is the
-// 12-digit ID that resources are in which a request names without one. The body can be read once more.
+// Decode returns the calls that a request makes, at least one, and the name of its service. The account is a 12-digit
+// ID: it is used for resources that a request names without one. The body can be read again afterwards.
 //
-// It fails for a request that is cut off ([ErrCutOff]) or not signed, for a service, an operation or a form of it that
-// it does not know, and for a body that is too long or is not what the operation takes. The error names the operation.
+// It fails for a request that is cut off ([ErrCutOff]) or not signed. It fails for an unknown service, operation or
+// form of an operation. It also fails for a body that is too long or that the operation does not take. The error names
+// the operation.
 func Decode(r *http.Request, account string) (name string, calls []Call, err error) {
 	q := &request{Request: r, account: account}
 	if q.service, q.region, err = scope(r); err != nil {
@@ -80,7 +82,8 @@ func Decode(r *http.Request, account string) (name string, calls []Call, err err
 	return q.service, distinct(calls), err
 }
 
-// scope says what a request is signed for, in its header or, where it is presigned, in its address.
+// scope returns the service and the Region that a request is signed for. They are in its header, or in its URL if it is
+// presigned.
 func scope(r *http.Request) (service, region string, err error) {
 	credential := r.URL.Query().Get("X-Amz-Credential")
 	if header := r.Header.Get("Authorization"); header != "" {
@@ -94,7 +97,7 @@ func scope(r *http.Request) (service, region string, err error) {
 	return parts[3], parts[2], nil
 }
 
-// name is the name of the operation, or what comes closest to it.
+// name returns the name of the operation, or the closest that the request has to one.
 func (q *request) name() string {
 	if target := q.Header.Get("X-Amz-Target"); target != "" {
 		return q.service + " " + target[strings.LastIndex(target, ".")+1:]
@@ -112,7 +115,7 @@ func (q *request) unknown() error {
 	return fmt.Errorf("iam: it is not known which rights %s needs: add it to infra/iam/decode.go", name)
 }
 
-// body reads the body, and puts it back.
+// body reads the body, and puts it back so that it can be read again.
 func (q *request) body() ([]byte, error) {
 	if q.Body == nil {
 		return nil, nil
@@ -140,7 +143,7 @@ func (q *request) read() error {
 	return nil
 }
 
-// text is a member that must be a text with something in it.
+// text returns a member that must be a non-empty string.
 func (q *request) text(name string) (string, error) { return q.textIn(q.members, name) }
 
 func (q *request) textIn(members map[string]json.RawMessage, name string) (s string, err error) {
@@ -150,7 +153,7 @@ func (q *request) textIn(members map[string]json.RawMessage, name string) (s str
 	return s, nil
 }
 
-// into decodes a member; one that is absent leaves what there is.
+// into decodes a member into v. If the member is absent, v does not change.
 func (q *request) into(name string, v any) error {
 	if q.members[name] == nil {
 		return nil
@@ -161,12 +164,12 @@ func (q *request) into(name string, v any) error {
 	return nil
 }
 
-// arn makes an ARN in the request's Region.
+// arn returns an ARN in the request's Region.
 func (q *request) arn(resource string) string {
 	return "arn:aws:" + q.service + ":" + q.region + ":" + q.account + ":" + resource
 }
 
-// named is the ARN of a resource that a request may name by its ARN, too.
+// named returns the ARN of a resource that a request may name by its name or by its ARN.
 func (q *request) named(prefix, name string) string {
 	if strings.HasPrefix(name, "arn:") {
 		return name
@@ -174,12 +177,12 @@ func (q *request) named(prefix, name string) string {
 	return q.arn(prefix + name)
 }
 
-// one is the call of an operation that needs the right of its own name.
+// one returns the call of an operation whose right has the operation's own name.
 func (q *request) one(resource string) []Call {
 	return []Call{{Action: q.service + ":" + q.operation, Resource: resource}}
 }
 
-// distinct leaves out repetitions, as in a transaction of many items. Calls with a context are all kept.
+// distinct removes repeated calls, for example in a transaction of many items. It keeps all calls that have a context.
 func distinct(calls []Call) []Call {
 	type key struct{ action, resource string }
 	seen := map[key]bool{}
@@ -191,7 +194,7 @@ func distinct(calls []Call) []Call {
 	})
 }
 
-// inTransaction are the rights that the parts of a transaction need.
+// inTransaction has the right that each part of a transaction needs.
 var inTransaction = map[string]string{
 	"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem",
 	"Get": "GetItem",
@@ -273,7 +276,7 @@ func kms(q *request) ([]Call, error) {
 	default:
 		return nil, q.unknown()
 	}
-	key, err := q.text("KeyId") // Decrypt can do without, but then nobody can tell which key it is
+	key, err := q.text("KeyId") // optional for Decrypt, but without it the key is unknown
 	if err != nil {
 		return nil, err
 	}
@@ -331,8 +334,9 @@ func lambda(q *request) ([]Call, error) {
 	return []Call{{Action: "lambda:InvokeFunction", Resource: resource}}, nil
 }
 
-// s3vectors: a search that is given a filter or returns metadata, and a listing that returns what vectors hold, need
-// the right to get vectors, too: https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-vectors-access-management.html
+// s3vectors decodes calls of S3 Vectors. A search with a filter or with metadata in its results also needs the right to
+// get vectors. So does a listing that returns the content of vectors:
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-vectors-access-management.html
 func s3vectors(q *request) ([]Call, error) {
 	q.operation = strings.TrimPrefix(q.URL.Path, "/")
 	ofBucket := q.operation == "GetVectorBucket" || q.operation == "ListIndexes"
@@ -373,8 +377,8 @@ func s3vectors(q *request) ([]Call, error) {
 	return calls, nil
 }
 
-// inS3 are the operations of S3, by their method and their parameters: one that must be there, and those that may. Of
-// an operation on an object that is a version the action is another one.
+// inS3 has the operations of S3 by their method and parameters: one that must be present, and those that may be. An
+// operation on a version of an object has another action.
 var inS3 = []struct{ method, with, may, action, ofVersion string }{
 	{http.MethodGet, "", "versionId partNumber", "s3:GetObject", "s3:GetObjectVersion"},
 	{http.MethodHead, "", "versionId partNumber", "s3:GetObject", "s3:GetObjectVersion"},
@@ -387,7 +391,7 @@ var inS3 = []struct{ method, with, may, action, ofVersion string }{
 	{http.MethodDelete, "", "versionId", "s3:DeleteObject", "s3:DeleteObjectVersion"},
 }
 
-// inBucket are the operations on a bucket.
+// inBucket has the operations on a bucket.
 var inBucket = []struct{ method, with, may, action string }{
 	{http.MethodHead, "", "", "s3:ListBucket"},
 	{http.MethodGet, "", "list-type prefix delimiter max-keys continuation-token start-after encoding-type " +
@@ -397,14 +401,14 @@ var inBucket = []struct{ method, with, may, action string }{
 	{http.MethodPost, "delete", "", ""}, // needs a right for each object
 }
 
-// plain are the parameters that say nothing of what is asked for: of the signature, of the SDK, and of how the answer
-// is to look.
+// plain has the parameters that do not change the operation: those of the signature, of the SDK, and of the response's
+// format.
 var plain = []string{"X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires", "X-Amz-SignedHeaders",
 	"X-Amz-Signature", "X-Amz-Security-Token", "X-Amz-Content-Sha256", "x-amz-checksum-mode", "x-id",
 	"response-cache-control", "response-content-disposition", "response-content-encoding",
 	"response-content-language", "response-content-type", "response-expires"}
 
-// inHeaders are the beginnings of headers by which S3 asks for a right beyond that to the object.
+// inHeaders has the prefixes of headers for which S3 needs more than the right to the object.
 var inHeaders = []string{"X-Amz-Acl", "X-Amz-Grant-", "X-Amz-Tagging", "X-Amz-Object-Lock-",
 	"X-Amz-Bypass-Governance-Retention", "X-Amz-Website-Redirect-Location"}
 
@@ -483,7 +487,7 @@ func s3(q *request) ([]Call, error) {
 	return nil, q.unknown()
 }
 
-// deletions are the calls of DeleteObjects: one for each object.
+// deletions returns the calls of DeleteObjects, one for each object.
 func (q *request) deletions(bucket string) ([]Call, error) {
 	b, err := q.body()
 	if err != nil {

@@ -15,26 +15,26 @@ import (
 	"strings"
 )
 
-// Guard is what a program is given as the address of AWS. It forwards the calls that the program's role may make to
-// what stands in for AWS, answers the others as AWS would, and notes all of them. Addresses that the program has
-// presigned lead to its Guard, too, and so are the calls of its role, whoever makes them.
+// Guard is the endpoint of AWS that a program is given. It forwards the calls that the program's role may make to a
+// stand-in for AWS. It answers the other calls as AWS would, and records all of them. URLs that the program has
+// presigned lead to its Guard, too. They are calls of the program's role, for every client that uses them.
 //
-// Calls come without TLS, and are taken as if they came with it.
+// Calls come without TLS. They are treated as if they had come with it.
 type Guard struct {
 	Program Program
 	Stacks  *Stacks
 	Ledger  *Ledger
 	Account string // the ID of the account that resources are in
-	// Names are those of the deployment. Until it is complete there are none (nil): what is called before, by what it
-	// starts by itself, is forwarded unseen.
+	// Names are the names of the deployment's resources. They are nil until the deployment is complete. Until then
+	// calls come from resources that the deployment starts, and are forwarded without a decision.
 	Names func() Names
-	// Backend is where the calls of a service go.
+	// Backend returns the address that the calls of a service go to.
 	Backend func(service string) *url.URL
 	// Transport makes the calls; nil: http.DefaultTransport.
 	Transport http.RoundTripper
 }
 
-// seen is what is known of a request while it is forwarded.
+// seen is the state of a request while it is forwarded.
 type seen struct {
 	service string
 	calls   []Call
@@ -45,13 +45,13 @@ type seenKey struct{}
 // ServeHTTP implements [http.Handler].
 func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	names, s := g.Names(), seen{service: "s3"}
-	asksFirst := r.Method == http.MethodOptions // a browser, which may be told by anybody what it may send
+	asksFirst := r.Method == http.MethodOptions // a browser's preflight, which needs no right
 	if !asksFirst {
 		var err error
 		var service string
 		service, s.calls, err = Decode(r, g.Account)
 		if errors.Is(err, ErrCutOff) {
-			w.WriteHeader(http.StatusBadRequest) // to nobody, as a rule
+			w.WriteHeader(http.StatusBadRequest) // usually there is no client any more
 			return
 		}
 		if err != nil {
@@ -83,7 +83,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), seenKey{}, s)))
 }
 
-// decide notes a call and says why it is refused; empty: it is not.
+// decide records a call and returns why it is refused. The result is empty if it is allowed.
 func (g *Guard) decide(c Call) string {
 	c.Context = maps.Clone(c.Context)
 	if c.Context == nil {
@@ -95,8 +95,8 @@ func (g *Guard) decide(c Call) string {
 	return d.Why
 }
 
-// missing makes S3's answer about an object that there is not what it is for those who may not list the bucket: they
-// are not told so. https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
+// missing changes S3's response for a missing object to the one for callers that may not list the bucket. These do not
+// learn that the object is missing. https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
 func (g *Guard) missing(answer *http.Response) error {
 	s, _ := answer.Request.Context().Value(seenKey{}).(seen)
 	if s.service != "s3" || len(s.calls) != 1 || s.calls[0].Action != "s3:GetObject" ||
@@ -119,7 +119,7 @@ func (g *Guard) missing(answer *http.Response) error {
 	return err
 }
 
-// denial is how a service says that a call is not allowed.
+// denial returns a service's response for a call that is not allowed.
 func denial(service, why string) (code int, kind, body string) {
 	if service == "s3" {
 		b, _ := xml.Marshal(struct {

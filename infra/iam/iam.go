@@ -1,11 +1,11 @@
-// Package iam says whether a role of the synthesized stacks may make a call of AWS. It reads calls out of the requests
-// that the SDK sends (Decode), policies out of templates (Read), holds one against the other (Stacks.Decide), and keeps
-// a ledger of both: what was called without a right to it, and what is granted and was not called (Ledger). A Guard
-// does so between a program and what stands in for AWS, which knows no rights.
+// Package iam decides whether a role of the synthesized stacks may make a call of AWS. It decodes calls from the
+// requests that the SDK sends (Decode). It reads policies from templates (Read), and evaluates a call against them
+// (Stacks.Decide). It keeps a ledger of calls without a right and of grants without a call (Ledger). A Guard does all
+// this between a program and a stand-in for AWS, which does not check rights.
 //
-// It must not know our programs, nor what a right is for. It knows the services, the operations, the functions of
-// templates and the conditions that our programs and stacks use; anything else is an error, and never ignored. It
-// imports the standard library alone.
+// It must not know our programs, nor what a right is for. It knows the services, operations, template functions and
+// conditions that our programs and stacks use. Anything else is an error, and is never ignored. It imports only the
+// standard library.
 //
 // How AWS decides: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html
 package iam
@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// Call is what a request asks for as policies say it: an action on a resource.
+// Call is a request in the terms of policies: an action on a resource.
 type Call struct {
 	Action   string              `json:"action"`            // service:Action
 	Resource string              `json:"resource"`          // an ARN
@@ -24,7 +24,7 @@ type Call struct {
 
 func (c Call) String() string { return c.Action + " on " + place(c.Resource) }
 
-// place is an ARN without the part that says only where the stage is.
+// place returns an ARN without the part that depends only on the location of the stage.
 func place(arn string) string {
 	if parts := strings.SplitN(arn, ":", 6); len(parts) == 6 {
 		return parts[5]
@@ -32,11 +32,11 @@ func place(arn string) string {
 	return arn
 }
 
-// Names are the names of a deployment's resources, each with the name that the resource has in Stacks.
+// Names maps the names of a deployment's resources to their names in Stacks.
 type Names map[string]string
 
-// Names are those of a deployment of the stacks, by the IDs that CloudFormation gives resources: the physical by the
-// logical ones. A physical ID is a resource's name, or ends with it.
+// Names returns the Names of a deployment of the stacks. The argument has the physical ID of each resource by its
+// logical ID, as CloudFormation gives them. A physical ID is a resource's name, or ends with it.
 func (s *Stacks) Names(physical map[string]string) Names {
 	n := Names{}
 	for _, t := range s.stacks {
@@ -51,8 +51,8 @@ func (s *Stacks) Names(physical map[string]string) Names {
 
 func lastPart(s string) string { return s[strings.LastIndexAny(s, ":/")+1:] }
 
-// In returns a call with the name of its resource replaced. The name is the first part of the ARN that is known, so
-// what keys of objects say is left alone.
+// In returns a call with the name of its resource replaced. The name is the first part of the ARN that is known, so the
+// keys of objects do not change.
 func (n Names) In(c Call) Call {
 	head, rest := "", c.Resource
 	for rest != "" {
@@ -70,7 +70,7 @@ func (n Names) In(c Call) Call {
 	return c
 }
 
-// like says whether a text matches a pattern of IAM: * is any text, ? is any one character.
+// like reports whether a string matches a pattern of IAM. * is any string, ? is any single character.
 func like(pattern, text string) bool {
 	p, t := []rune(pattern), []rune(text)
 	i, star, again := 0, -1, 0 // where in p; the last star, and from where in t it has taken none yet

@@ -68,7 +68,7 @@ var (
 	owner    = map[string]string{"owner": "organization"}
 )
 
-// asked are calls of the SDK, and what they need.
+// asked has calls of the SDK, and the rights that they need.
 var asked = []struct {
 	name string
 	call func(context.Context, clients) error
@@ -256,7 +256,7 @@ func send(ctx context.Context, method, address string) error {
 	return a.Body.Close()
 }
 
-// said is a call in one line, with its context.
+// said formats a call in one line, with its context.
 func said(c iam.Call) string {
 	line := c.String()
 	for _, key := range []string{"kms:encryptioncontext:owner", "kms:encryptioncontextkeys"} {
@@ -542,7 +542,7 @@ func TestAGuardForwardsWhatIsAllowedAndRefusesTheRest(t *testing.T) {
 	assert.Contains(t, report.Unused, "Role: s3:GetObject on Blobs/*")
 	assert.NotContains(t, report.Unused, "Role: dynamodb:GetItem on table/Core")
 
-	// as it is kept in a file, it says the same
+	// the ledger is the same after it was written and read
 	b, err := json.Marshal(ledger)
 	require.NoError(t, err)
 	again := &iam.Ledger{}
@@ -626,7 +626,7 @@ func TestCallsPassBeforeThereAreNames(t *testing.T) {
 	assert.Zero(t, ledger.Len())
 }
 
-// A program that is killed while it calls leaves a request that ends in the middle. AWS does nothing for such a one.
+// A program that is killed during a call leaves a request that ends in the middle. AWS does nothing for it.
 func TestARequestThatDoesNotArriveWholeIsNoCall(t *testing.T) {
 	ledger := &iam.Ledger{}
 	guard := &iam.Guard{Stacks: read(t, stack), Ledger: ledger, Account: account,
@@ -661,7 +661,7 @@ func TestExceptionsAreForWhatIsNotCalled(t *testing.T) {
 	assert.Empty(t, iam.Report{Excused: report.Excused}.Findings())
 }
 
-// FuzzDecode: whatever comes, it is an error or says what it asks for; the body can be read once more.
+// FuzzDecode expects an error or calls for any input. The body can be read again.
 func FuzzDecode(f *testing.F) {
 	f.Add("POST", "/", "dynamodb", "DynamoDB_20120810.TransactWriteItems", "",
 		`{"TransactItems":[{"Put":{"TableName":"t"}}]}`)

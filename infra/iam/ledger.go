@@ -9,14 +9,14 @@ import (
 	"sync"
 )
 
-// Ledger is what programs called. Calls of a program that are alike, as the same grants allow them, are one entry with
-// the first of them. It is safe for concurrent use; its zero value is empty.
+// Ledger records the calls of programs. Calls of a program that the same grants allow and that are alike are one entry,
+// with the first of them. It is safe for concurrent use. Its zero value is empty.
 type Ledger struct {
 	mu      sync.Mutex
 	entries map[string]*entry
 }
 
-// entry is also how the ledger is kept in a file. One of Unknown is a request that could not be decoded.
+// entry is an entry of a ledger, also in a file. An entry with Unknown is a request that could not be decoded.
 type entry struct {
 	Program string `json:"program"`
 	Role    string `json:"role"`
@@ -25,7 +25,7 @@ type entry struct {
 	Count   int    `json:"count"`
 }
 
-// most is how many entries there may be: beyond it, only entries that there are are counted.
+// most is the largest number of entries. Beyond it, only calls of existing entries are counted.
 const most = 10_000
 
 func (l *Ledger) add(key string, e entry) {
@@ -42,7 +42,7 @@ func (l *Ledger) add(key string, e entry) {
 	}
 }
 
-// Called notes a call and what was decided.
+// Called records a call and its decision.
 func (l *Ledger) Called(p Program, c Call, d Decision) {
 	alike := fmt.Sprint(d.By)
 	if !d.Allowed {
@@ -51,19 +51,19 @@ func (l *Ledger) Called(p Program, c Call, d Decision) {
 	l.add(strings.Join([]string{p.Name, c.Action, alike}, " "), entry{Program: p.Name, Role: p.Role, Call: c})
 }
 
-// Undecoded notes a request that could not be decoded.
+// Undecoded records a request that could not be decoded.
 func (l *Ledger) Undecoded(p Program, err error) {
 	l.add(p.Name+" "+err.Error(), entry{Program: p.Name, Role: p.Role, Unknown: err.Error()})
 }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (l *Ledger) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.entries)
 }
 
-// MarshalJSON writes the ledger as Unmarshal reads it.
+// MarshalJSON writes the ledger in the form that UnmarshalJSON reads.
 func (l *Ledger) MarshalJSON() ([]byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,17 +77,18 @@ func (l *Ledger) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &l.entries)
 }
 
-// Report is what a ledger says about stacks, in lines. Nothing is to be done where Missing, Unused and Stale are empty.
+// Report is the result of comparing a ledger with stacks, in lines. Nothing has to be done if Missing, Unused and Stale
+// are empty.
 type Report struct {
-	Missing []string // what was called without a right to it, or cannot be understood
-	Unused  []string // what is granted, was not called, and is no exception
-	Stale   []string // exceptions that are for no grant any more
-	Excused []string // what is granted and was not called, with the reason
-	Called  []string // what was called
+	Missing []string // calls without a right, and requests that cannot be decoded
+	Unused  []string // grants without a call and without an exception
+	Stale   []string // exceptions that match no grant any more
+	Excused []string // grants without a call that have an exception, with the reason
+	Called  []string // calls
 }
 
-// Hold holds the ledger against stacks, which need not be those of the run: what was called is decided anew. Exceptions
-// are grants that stand though no program was seen to use them, with their reasons: texts of grants, as patterns.
+// Hold compares the ledger with stacks. These may be other stacks than those of the run, so each call is decided again.
+// Exceptions are grants that may stay although no program was seen to use them. They map patterns of grants to reasons.
 func (l *Ledger) Hold(s *Stacks, exceptions map[string]string) (r Report) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +136,7 @@ func (l *Ledger) Hold(s *Stacks, exceptions map[string]string) (r Report) {
 	return r
 }
 
-// Findings are the lines that something has to be done about; empty: none.
+// Findings returns the lines that need an action. It is empty if there are none.
 func (r Report) Findings() string {
 	if len(r.Missing)+len(r.Unused)+len(r.Stale) == 0 {
 		return ""
@@ -148,7 +149,7 @@ func (r Report) findings() string {
 		titled("exceptions for no grant", r.Stale)
 }
 
-// String is all of it, each part below the number of its lines.
+// String returns the whole report. The number of lines stands above each part.
 func (r Report) String() string {
 	return r.findings() + titled("granted, not called, and meant", r.Excused) + titled("called", r.Called)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// document is a policy with where it stands: the name of the resource that has it.
+// document is a policy, with the name of the resource that has it.
 type document struct {
 	at         string
 	statements []statement
@@ -15,7 +15,7 @@ type document struct {
 
 type statement struct {
 	allow                bool
-	notAction, notTarget bool // the patterns are of what is left out
+	notAction, notTarget bool // the patterns are those of NotAction and NotResource
 	actions, targets     []string
 	principals           []string // of a policy of a resource: ARNs, "*", or services
 	conditions           []condition
@@ -27,7 +27,7 @@ type condition struct {
 	values        []string
 }
 
-// ofAWS are the policies that AWS keeps, by the end of their ARNs.
+// ofAWS has the policies that AWS manages, by the end of their ARNs.
 // https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html
 var ofAWS = map[string][]string{
 	"policy/service-role/AWSLambdaBasicExecutionRole": {"logs:CreateLogGroup", "logs:CreateLogStream",
@@ -37,8 +37,8 @@ var ofAWS = map[string][]string{
 		"logs:FilterLogEvents"},
 }
 
-// policyMembers are the properties by which resources have policies. A type of resource that has one and is not known
-// to readPolicies is an error.
+// policyMembers has the properties in which resources have policies. If a resource has one and readPolicies does not
+// know its type, that is an error.
 var policyMembers = []string{"PolicyDocument", "ResourcePolicy", "KeyPolicy", "RepositoryPolicyText",
 	"PermissionsBoundary", "ManagedPolicyArns", "Policies", "Policy"}
 
@@ -83,7 +83,7 @@ func (s *Stacks) readPolicy(stack, id string, r resource) error {
 	return nil
 }
 
-// hasPolicy says whether there is a policy anywhere in a value.
+// hasPolicy reports whether there is a policy anywhere in a value.
 func hasPolicy(v any) bool {
 	switch v := v.(type) {
 	case []any:
@@ -98,7 +98,7 @@ func hasPolicy(v any) bool {
 	return false
 }
 
-// readRole reads what a role has by itself.
+// readRole reads a role's own policies.
 func (s *Stacks) readRole(stack, id string, properties map[string]any) error {
 	if properties["PermissionsBoundary"] != nil {
 		return errors.New("a boundary of permissions is not known")
@@ -149,14 +149,14 @@ func (s *Stacks) attach(stack, id string, properties map[string]any) error {
 	return nil
 }
 
-// share reads the policy of a resource; own is the ARN that "*" stands for there.
+// share reads the policy of a resource. There "*" stands for the ARN own.
 func (s *Stacks) share(stack, id string, v any, own string) error {
 	d, err := s.document(stack, s.names[id], v, own)
 	s.shared = append(s.shared, d)
 	return err
 }
 
-// permission reads what a function's own policy says: only that services of AWS may invoke it.
+// permission reads a function's own policy, which may only let services of AWS invoke it.
 func (s *Stacks) permission(stack string, properties map[string]any) error {
 	who, err := s.text(stack, properties["Principal"])
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *Stacks) permission(stack string, properties map[string]any) error {
 	return nil
 }
 
-// texts are a text or a list of texts; none where there is nothing.
+// texts returns a string or a list of strings as a list. It is empty if there is nothing.
 func (s *Stacks) texts(stack string, v any) ([]string, error) {
 	if v == nil {
 		return nil, nil
@@ -278,8 +278,8 @@ func (s *Stacks) principals(stack string, v any) (list []string, err error) {
 	return list, nil
 }
 
-// operators compare the values of a key in a call with those of a condition. A key that a call does not have satisfies
-// only ForAllValues: "Single-valued vs. multivalued context keys" in the user guide of IAM.
+// operators compare the values of a key in a call with those of a condition. Only ForAllValues is true for a key that a
+// call does not have. See "Single-valued vs. multivalued context keys" in the user guide of IAM.
 var operators = map[string]func(has, wanted []string) bool{
 	"StringEquals": func(has, wanted []string) bool { return len(has) == 1 && slices.Contains(wanted, has[0]) },
 	"StringLike":   func(has, wanted []string) bool { return len(has) == 1 && anyLike(wanted, has[0]) },
@@ -295,7 +295,7 @@ func anyLike(patterns []string, text string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return like(p, text) })
 }
 
-// keys are the condition keys that are known, by the beginning of their names in lower case: those that Decode gives,
+// keys has the known condition keys, by the beginning of their names in lower case. They are those that Decode returns,
 // one that a Guard adds, and one that only calls of AWS's own services have.
 var keys = []string{"kms:encryptioncontextkeys", "kms:encryptioncontext:", "aws:securetransport", "aws:sourceaccount"}
 

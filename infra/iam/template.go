@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// Stacks are synthesized templates that belong together. In what is read out of them, each resource has its logical ID
-// for a name, without the digits behind it where it is the only one of its type that has it then: "Core" for
-// CoreC65142A7.
+// Stacks are synthesized templates that belong together. The name of a resource here is its logical ID. If it stays
+// unique among its type, the name lacks the digits at the end: "Core" for CoreC65142A7.
 type Stacks struct {
 	region, account string
 	stacks          map[string]*template
@@ -43,7 +42,7 @@ type export struct {
 }
 
 // Read reads templates, by the names of their stacks, as they would be deployed to a Region of an account. It fails for
-// what is no template, and for a policy or a part of one that it does not know.
+// anything that is not a template. It fails for a policy, or a part of a policy, that it does not know.
 func Read(templates map[string][]byte, region, account string) (*Stacks, error) {
 	s := &Stacks{region: region, account: account, stacks: map[string]*template{}, exports: map[string]export{},
 		names: map[string]string{}, policies: map[string][]document{}, unread: map[string]string{}}
@@ -65,7 +64,7 @@ func Read(templates map[string][]byte, region, account string) (*Stacks, error) 
 	return s, s.readPolicies()
 }
 
-// digits are what the CDK puts behind a logical ID.
+// digits matches the suffix that the CDK adds to a logical ID.
 var digits = regexp.MustCompile(`[0-9A-F]{8}$`)
 
 func (s *Stacks) name() error {
@@ -90,10 +89,10 @@ func (s *Stacks) name() error {
 	return nil
 }
 
-// Name is the name that a resource has here, by its logical ID; empty where there is no such resource.
+// Name returns the name of a resource here, by its logical ID. It is empty if there is no such resource.
 func (s *Stacks) Name(id string) string { return s.names[id] }
 
-// Output is the value of an output of a stack, a text.
+// Output returns the value of a stack's output, a string.
 func (s *Stacks) Output(stack, name string) (string, error) {
 	t := s.stacks[stack]
 	if t == nil {
@@ -102,14 +101,15 @@ func (s *Stacks) Output(stack, name string) (string, error) {
 	return s.text(stack, t.Outputs[name].Value)
 }
 
-// Program is what runs with a role: a function, or a container.
+// Program is a function or a container with its role.
 type Program struct{ Name, Role string }
 
-// roleOf are the properties by which programs have their roles.
+// roleOf has the property in which each type of program has its role.
 var roleOf = map[string]string{"AWS::Lambda::Function": "Role", "AWS::ECS::TaskDefinition": "TaskRoleArn"}
 
-// Programs are those of the stacks, by their names. It fails where one has a role of elsewhere, or one with a policy of
-// AWS that is not known. (A role that no program has may have one: what AWS's own services need is AWS's to say.)
+// Programs returns the programs of the stacks, by their names. It fails if a program's role has no policy in the
+// stacks, or has an unknown policy of AWS. (The role of another resource may have one. AWS decides what its own
+// services need.)
 func (s *Stacks) Programs() (programs []Program, err error) {
 	for stack, t := range s.stacks {
 		for id, r := range t.Resources {
@@ -133,8 +133,8 @@ func (s *Stacks) Programs() (programs []Program, err error) {
 	return programs, nil
 }
 
-// shapes are what references to a resource and to its attributes are, by its type: <> is its name, <Property> one of
-// its properties, @ its Region and its account.
+// shapes has the values of references to a resource and to its attributes, by type. <> is the resource's name,
+// <Property> one of its properties, @ its Region and its account.
 var shapes = map[string]map[string]string{
 	"AWS::DynamoDB::GlobalTable":       {"Ref": "<>", "Arn": "arn:aws:dynamodb:@:table/<>"},
 	"AWS::S3::Bucket":                  {"Ref": "<>", "Arn": "arn:aws:s3:::<>"},
@@ -154,7 +154,7 @@ var shapes = map[string]map[string]string{
 
 var placeholder = regexp.MustCompile(`<\w*>|@`)
 
-// attribute is what a reference is: "Ref", or the name of an attribute.
+// attribute returns the value of a reference: "Ref", or the name of an attribute.
 func (s *Stacks) attribute(stack, id, name string, depth int) (string, error) {
 	r, there := s.stacks[stack].Resources[id]
 	shape := shapes[r.Type][name]
@@ -192,10 +192,10 @@ func (s *Stacks) text(stack string, v any) (string, error) {
 	return "", fmt.Errorf("iam: %v is no text", v)
 }
 
-// deepest is how many functions may be in each other: more is a circle.
+// deepest is the largest depth of nested functions. More is a circle.
 const deepest = 100
 
-// resolved is a value with its functions done: a text, or a list of texts.
+// resolved returns a value with its functions evaluated: a string, or a list of strings.
 func (s *Stacks) resolved(stack string, v any, depth int) (any, error) {
 	if depth++; depth > deepest {
 		return nil, fmt.Errorf("iam: functions in %s are in each other more than %d deep", stack, deepest)
@@ -297,7 +297,7 @@ func (s *Stacks) function(stack, function string, argument any, depth int) (any,
 	return nil, wrong
 }
 
-// texts are the texts of a list.
+// texts returns the strings of a list, and whether all of its elements are strings.
 func texts(v any) (list []string, all bool) {
 	parts, is := v.([]any)
 	for _, p := range parts {
@@ -340,7 +340,7 @@ func (s *Stacks) substituted(stack, text string, depth int) (string, error) {
 	return done, failure
 }
 
-// each calls f for all resources, in the order of their stacks and IDs, until it fails.
+// each calls f for all resources in the order of their stacks and IDs, until f fails.
 func (s *Stacks) each(f func(stack, id string, r resource) error) error {
 	for _, stack := range slices.Sorted(maps.Keys(s.stacks)) {
 		resources := s.stacks[stack].Resources

@@ -110,7 +110,7 @@ func zipped(folder string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// deploying is held by the world whose stacks are made: LocalStack makes several no sooner at the same time.
+// deploying is held while a world's stacks are made. LocalStack does not make several stacks faster in parallel.
 var deploying sync.Mutex
 
 // deploy makes the stacks of a world and deletes them at the end of the test.
@@ -151,8 +151,8 @@ func deploy(t testing.TB, world string, settings map[string]string, g *guards) *
 	return d
 }
 
-// stalled is how long no resource of a stack comes before it is given up. How long all of them take is up to the
-// machine.
+// stalled is the time after which a deploy is given up if no resource of a stack is completed. The time for all
+// resources depends on the machine.
 const stalled = 5 * time.Minute
 
 func (d *deployment) await(t testing.TB, client *cloudformation.Client, name string) {

@@ -26,7 +26,7 @@ import (
 	"agentplatform/internal/text/reader"
 )
 
-// What only a deployment has of documents: bytes that no function carries, functions that end, an index that is another
+// Stories of documents that need a deployment: bytes that no function carries, functions that end, an index in another
 // service.
 
 func (w world) post(t testing.TB, path string, body any) reply {
@@ -104,8 +104,8 @@ func (w world) announced(t testing.TB, about fields, content string) string {
 	return a.text("file_id")
 }
 
-// redirected asks for bytes that the answer says to get from the bucket, and gets them there. Both have the same host
-// name here, so the client would send the API key along; it is left out by hand.
+// redirected requests bytes, follows the redirect to the bucket, and returns the content from there. Both have the same
+// host name here, so the client would send the API key, too. The function leaves it out itself.
 func (w world) redirected(t testing.TB, path string) (content string, header http.Header) {
 	t.Helper()
 	ask, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.URL+path, nil)
@@ -139,7 +139,7 @@ func aLargeDocumentComesAndGoesByTheBucket(t *testing.T, w world) {
 	assert.Equal(t, "text/plain; charset=utf-8", header.Get("Content-Type"))
 }
 
-// embedder is an embedding model that takes a while for a request, and counts those that whoever asked gave up.
+// embedder is an embedding model that takes a while for a request. It counts the requests that the client gave up.
 type embedder struct {
 	takes   time.Duration
 	givenUp atomic.Int64
@@ -181,7 +181,7 @@ func (e *embedder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(fields{"data": vectors, "usage": fields{"prompt_tokens": len(q.Input)}})
 }
 
-// words is a text of so many different words.
+// words returns a text of n different words.
 func words(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -190,8 +190,8 @@ func words(n int) string {
 	return b.String()
 }
 
-// aLongIngestionIsHandedOver: it takes longer than a function has. That it ends says that each goes on where the one
-// before was: what is recorded is not asked for again.
+// aLongIngestionIsHandedOver ingests for longer than a function may run. The ingestion ends, so each function continues
+// where the one before stopped. Recorded embeddings are not requested again.
 func aLongIngestionIsHandedOver(t *testing.T, w world, model *embedder) {
 	const pieces = 8
 	base := w.base(t, fields{"chunking": fields{"size": 50, "overlap": 0}})
@@ -244,7 +244,7 @@ func anIndexThatWasEmptiedIsRestored(t *testing.T, w world, operate func(...stri
 	assert.Contains(t, operate("-do", "nudge", id), "document "+id+" is ready")
 }
 
-// kill ends a process, which may have ended.
+// kill ends a process. It may already have ended.
 func kill(t testing.TB, pid int) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {

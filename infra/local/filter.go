@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// absent are the resource types that LocalStack's community edition does not have or ignores. They are left out of
-// the templates; a test checks that nothing else is.
+// absent has the resource types that LocalStack's community edition does not have or ignores. They are left out of the
+// templates. A test checks that nothing else is left out.
 var absent = map[string]string{
 	"AWS::CloudFront::":              "the front stands in for it",
 	"AWS::EC2::":                     "processes on this machine need no network of their own",
@@ -37,9 +37,9 @@ const streamTask = "StreamTask"
 // workerTasks is the setting of a world whose runs are executed by a container: see [world.worker].
 const workerTasks = "WORKER_TASKS"
 
-// filtered makes a template that LocalStack can deploy, and returns the logical ids of what was left out. Functions get
-// the settings, and the address of AWS that is theirs, by their logical ids. It fails for a template that is not valid
-// JSON, or where a resource that stays refers to one that was left out.
+// filtered returns a template that LocalStack can deploy, and the logical ids of the resources that it left out.
+// Functions get the settings, and their own address of AWS by their logical ids. It fails for a template that is not
+// valid JSON. It also fails if a resource that stays refers to one that was left out.
 func filtered(raw []byte, settings map[string]string, address func(id string) string) (text string, left []string,
 	err error,
 ) {
@@ -132,7 +132,7 @@ func unstream(properties map[string]any) {
 	integration["Uri"] = back
 }
 
-// unversion has what refers to the alias of a function refer to the function.
+// unversion replaces references to a function's alias with references to the function.
 func unversion(template map[string]any) {
 	resources, _ := template["Resources"].(map[string]any)
 	behind := map[string]any{}

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// front is the single address of a world: it forwards requests as CloudFront and API Gateway would. Streams of
-// runs and waits for the inbox go to the stream service, what may answer with another stream to its function with
-// response streaming, and everything else through LocalStack's API Gateway, with the key that it asks for.
+// front is the single address of a world. It forwards requests as CloudFront and API Gateway would. Streams of runs and
+// waits for the inbox go to the stream service. Other requests with a streamed response go to their function with
+// response streaming. All the rest goes through LocalStack's API Gateway, with the key that it requires.
 func front(gateway, stream *url.URL, chat http.Handler, key string) http.Handler {
 	service := httputil.NewSingleHostReverseProxy(stream)
 	service.FlushInterval, service.ErrorHandler = -1, unreachable
@@ -38,7 +38,8 @@ func front(gateway, stream *url.URL, chat http.Handler, key string) http.Handler
 	})
 }
 
-// unreachable answers for a service that did not. A client that has gone is nobody's fault, and no line in the log.
+// unreachable answers for a service that did not answer. A client that has disconnected is not an error and is not
+// logged.
 func unreachable(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() == nil {
 		log.Printf("front: %s %s: %v", r.Method, r.URL.Path, err)
@@ -46,7 +47,7 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error) {
 	w.WriteHeader(http.StatusBadGateway)
 }
 
-// streams says whether the answer may be a stream, as the gateway's resources have it.
+// streams reports whether the response may be a stream, as in the gateway's resources.
 func streams(method, path string) bool {
 	below := func(prefix string) bool {
 		name, yes := strings.CutPrefix(path, prefix)

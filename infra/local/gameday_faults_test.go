@@ -32,7 +32,7 @@ import (
 
 var aMessageID = regexp.MustCompile(`(?m)^(\S+)  received`)
 
-// poison sends what is no nudge to each queue.
+// poison sends a message that is not a valid wakeup to each queue.
 func (d *day) poison(t *testing.T) {
 	t.Helper()
 	for _, queue := range []string{"run", "webhook", "job", "ingest"} {
@@ -40,7 +40,7 @@ func (d *day) poison(t *testing.T) {
 	}
 }
 
-// poisoned sends what is no nudge to a queue, and discards it as the runbook says.
+// poisoned sends a message that is not a valid wakeup to a queue, and discards it as the runbook describes.
 func (d *day) poisoned(t *testing.T, queue string) {
 	t.Helper()
 	name := strings.ToUpper(queue[:1]) + queue[1:]
@@ -70,13 +70,14 @@ func (d *day) poisoned(t *testing.T, queue string) {
 		failing)
 }
 
-// startDeadline is how long a run may wait for a worker: longer than an old queue, and over while the functions stand.
+// startDeadline is the time that a run may wait for a worker. It is longer than a queue needs to be old. It ends while
+// the functions are stopped.
 const startDeadline = 2 * time.Minute
 
-// lastPoll is how long LocalStack may still read a queue that it says it reads no more.
+// lastPoll is the time for which LocalStack may still read a queue after it has reported the mapping as stopped.
 const lastPoll = 20 * time.Second
 
-// functionsStop has runs and a webhook wait until the queues are old, and a run until its time is over.
+// functionsStop makes runs and a webhook wait until the queues are old, and one run until its deadline is over.
 func (d *day) functionsStop(t *testing.T, hook *standIn) {
 	t.Helper()
 	const fault = "the functions were stopped, and started again"
@@ -155,7 +156,7 @@ func (d *day) workersAreKilled(t *testing.T) {
 		time.Since(begun), "WorkersLost")
 }
 
-// theStreamsEnd has the only task of the stream service be killed, and another take its place.
+// theStreamsEnd kills the only task of the stream service, and another one replaces it.
 func (d *day) theStreamsEnd(t *testing.T) {
 	t.Helper()
 	healthy := d.metric(t, "HealthyHostCount", "")
@@ -176,7 +177,7 @@ func (d *day) theStreamsEnd(t *testing.T) {
 	d.proves(t, "the task of the stream service was killed", with, after, took, "StreamUnhealthy")
 }
 
-// settingsAreRefused has functions begin with a setting that no program takes, as after a wrong deploy.
+// settingsAreRefused starts functions with a setting that no program accepts, as after a wrong deploy.
 func (d *day) settingsAreRefused(t *testing.T) {
 	t.Helper()
 	const setting, wrong = "LEASE", "soon"
@@ -209,7 +210,7 @@ func (d *day) settingsAreRefused(t *testing.T) {
 		func() bool { return d.do(t, d.chatRequest(t)).status < http.StatusInternalServerError })
 }
 
-// sample is what a function may be called with.
+// sample returns a request for a function.
 func (d *day) sample(t *testing.T, function string) []byte {
 	t.Helper()
 	sample, err := os.ReadFile("../../events/samples/" + strings.ToLower(function) + ".json")

@@ -29,9 +29,9 @@ import (
 	"agentplatform/infra/cloudwatch"
 )
 
-// The faults of a game day that lie in what the stage uses: tables, the index, timers, the servers of others.
+// The faults of a game day in the dependencies of the stage: tables, the index, timers, the servers of others.
 
-// instead has the calls of a service answered by something else, until end is called.
+// instead sends the calls of a service to another handler until end is called.
 func (d *day) instead(t *testing.T, service string, by http.Handler) (end func()) {
 	t.Helper()
 	server := httptest.NewServer(by)
@@ -54,7 +54,7 @@ func tables(t *testing.T) http.Handler {
 	return httputil.NewSingleHostReverseProxy(u)
 }
 
-// refuse answers as AWS does, with an error of this name.
+// refuse responds as AWS does, with an error of this name.
 func refuse(w http.ResponseWriter, status int, name string) {
 	body := fmt.Appendf(nil, `{"__type":%q,"message":"no more"}`, name)
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
@@ -64,10 +64,10 @@ func refuse(w http.ResponseWriter, status int, name string) {
 	_, _ = w.Write(body)
 }
 
-// dynamoDB begins the names of its errors.
+// dynamoDB is the prefix of the names of its errors.
 const dynamoDB = "com.amazonaws.dynamodb.v20120810#"
 
-// asked has what asks a table be answered by answer where that returns true, and else by the table.
+// asked offers the calls to a table to answer. If answer returns false, the table handles the call.
 func (d *day) asked(t *testing.T, table string, answer func(w http.ResponseWriter, writes bool) bool) (end func()) {
 	t.Helper()
 	pass, name := tables(t), `"`+d.outputs[table+"Table"]+`"`
@@ -83,7 +83,7 @@ func (d *day) asked(t *testing.T, table string, answer func(w http.ResponseWrite
 	}))
 }
 
-// busy has a table refuse calls, as one does that takes no more. count puts how many it has refused.
+// busy makes a table refuse calls, as a throttled table does. count adds the number of refused calls to o.
 func (d *day) busy(t *testing.T, table string) (end func(), count func(o *observed)) {
 	t.Helper()
 	var reads, writes atomic.Int64
@@ -102,7 +102,7 @@ func (d *day) busy(t *testing.T, table string) (end func(), count func(o *observ
 	}
 }
 
-// theAgentFails has every run of an agent fail, which is no fault of the service: what watches it stays quiet.
+// theAgentFails makes every run of an agent fail. That is not a fault of the service, so its alarms stay quiet.
 func (d *day) theAgentFails(t *testing.T) {
 	t.Helper()
 	log, is := d.chat.log.(*os.File) // of the function of POST /chat, which is not LocalStack's here
@@ -135,7 +135,7 @@ func (d *day) theAgentFails(t *testing.T) {
 	}
 }
 
-// theTableIsBusy has the core table take no more: nothing can be answered, streamed or swept.
+// theTableIsBusy throttles the core table, so that nothing can be answered, streamed or swept.
 func (d *day) theTableIsBusy(t *testing.T) {
 	t.Helper()
 	run := d.begin(t, d.demo, "message", "hello")
@@ -144,7 +144,7 @@ func (d *day) theTableIsBusy(t *testing.T) {
 	ask := func(o *observed) {
 		var streams, sweeps atomic.Int64
 		var all sync.WaitGroup
-		for range times { // at once, as each call of the table is tried again for a while
+		for range times { // in one burst: each call of the table is retried for a while
 			all.Go(func() { d.get(t, "/me") })
 			all.Go(func() {
 				if d.get(t, "/runs/"+run+"/stream").status >= http.StatusInternalServerError {
@@ -185,7 +185,7 @@ func (d *day) theTableIsBusy(t *testing.T) {
 		"StreamErrors", "SweeperFailing")
 }
 
-// theFeedIsBusy has the feed table take no more while a run streams, which completes all the same.
+// theFeedIsBusy throttles the feed table while a run streams. The run completes all the same.
 func (d *day) theFeedIsBusy(t *testing.T) {
 	t.Helper()
 	end, count := d.busy(t, "Feed")
@@ -199,8 +199,8 @@ func (d *day) theFeedIsBusy(t *testing.T) {
 		"FeedTableThrottled")
 }
 
-// commitsMeet has every other write of a table refused as if another one had the item, some more than the alarm bears.
-// Each is tried again: runs are accepted, end, and stream all the same.
+// commitsMeet refuses every other write of a table as a conflict, a few more than the alarm allows. Each write is
+// retried. Runs are accepted, end and stream all the same.
 func (d *day) commitsMeet(t *testing.T) {
 	t.Helper()
 	const most = 60
@@ -234,7 +234,7 @@ func (d *day) commitsMeet(t *testing.T) {
 	}
 }
 
-// theTableIsSlow has each call of a table take long, while a run has each round of its calls stored before the next.
+// theTableIsSlow delays each call of a table while a run stores each round of its calls before the next.
 func (d *day) theTableIsSlow(t *testing.T) {
 	t.Helper()
 	pass := tables(t)
@@ -257,7 +257,7 @@ func (d *day) theTableIsSlow(t *testing.T) {
 	d.proves(t, "each call of a table took 1.2 s", with, d.observe(t), time.Since(begun), "OwnTimeLong", "AnswersSlow")
 }
 
-// timersAreRefused has Step Functions start nothing, so that a pause has no timer.
+// timersAreRefused makes Step Functions refuse all starts, so that a pause has no timer.
 func (d *day) timersAreRefused(t *testing.T) {
 	t.Helper()
 	var starts atomic.Int64
@@ -285,7 +285,7 @@ func (d *day) timersAreRefused(t *testing.T) {
 		time.Since(begun), "PausesLate")
 }
 
-// theIndexRefuses has S3 Vectors refuse all calls: documents fail, and cannot be searched.
+// theIndexRefuses makes S3 Vectors refuse all calls. Documents fail, and cannot be searched.
 func (d *day) theIndexRefuses(t *testing.T) {
 	t.Helper()
 	base := d.base(t, fields{})
@@ -374,7 +374,7 @@ func newStandIn(t *testing.T, tls bool) *standIn {
 	return s
 }
 
-// othersFail has the servers of others refuse, each in turn.
+// othersFail makes the servers of others refuse, each in turn.
 func (d *day) othersFail(t *testing.T, hook, model *standIn) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.URL+"/agents", strings.NewReader(

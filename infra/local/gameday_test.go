@@ -33,9 +33,9 @@ import (
 
 var gameDay = flag.Bool("gameday", false, "bring about the faults that alarms are for, and follow the runbook")
 
-// A game day: faults are brought about in a deployment, the alarms for them are raised by what the deployment then
-// reports, the runbook's entries are followed, and the alarms and the service are well again. An alarm is evaluated as
-// if what was seen in a phase went on for as long as it asks for.
+// A game day causes faults in a deployment and follows the runbook's entries. The metrics and logs of the deployment
+// must raise the alarms for the faults. After that the alarms and the service must be well again. To evaluate an alarm,
+// the test repeats the data of a phase for as long as the alarm needs.
 type day struct {
 	world
 
@@ -52,11 +52,11 @@ type day struct {
 	report   strings.Builder
 }
 
-// observed is what was reported in one phase.
+// observed is the data that was reported in one phase.
 type observed struct {
 	values map[cloudwatch.Metric]float64
 	lines  []logged
-	lasts  time.Duration // how long it is taken to go on, if for longer than any alarm asks for; ages rise meanwhile
+	lasts  time.Duration // for how long the phase is repeated, if longer than any alarm needs; ages rise meanwhile
 }
 
 type logged struct {
@@ -64,7 +64,7 @@ type logged struct {
 	line  []byte
 }
 
-// says reports whether a line that was logged has this text.
+// says reports whether a logged line contains this text.
 func (o observed) says(text string) bool {
 	return slices.ContainsFunc(o.lines, func(l logged) bool { return strings.Contains(string(l.line), text) })
 }
@@ -111,7 +111,7 @@ func TestGameDay(t *testing.T) {
 		{"FunctionsAreThrottled", d.functionsAreThrottled},
 		{"QueuesAreNotRead", d.queuesAreNotRead},
 		{"FunctionsStop", func(t *testing.T) { d.functionsStop(t, hook) }},
-		{"WorkersAreKilled", d.workersAreKilled}, // the last, as what they were at stays in the queue for 16 minutes
+		{"WorkersAreKilled", d.workersAreKilled}, // the last, as their messages stay in the queue for 16 minutes
 	} {
 		t.Run(f.name, f.fault)
 	}
@@ -149,7 +149,7 @@ func newDay(t *testing.T, w world) *day {
 	return d
 }
 
-// observe takes what was reported since it was called last.
+// observe returns the data that was reported since its last call.
 func (d *day) observe(t *testing.T) observed {
 	t.Helper()
 	o := observed{values: map[cloudwatch.Metric]float64{}}
@@ -223,12 +223,12 @@ func (d *day) observe(t *testing.T) observed {
 	return o
 }
 
-// line is one of a log group, by its logical id: its metrics are of the stage whose alarms are evaluated.
+// line returns a line of a log group, given by its logical id. Its metrics get the stage whose alarms are evaluated.
 func (d *day) line(group, text string) logged {
 	return logged{group, []byte(strings.ReplaceAll(text, `"stage":"`+d.world.world+`"`, `"stage":"`+stageName+`"`))}
 }
 
-// metric is the one of a name that an alarm watches, of a resource whose logical id begins like this.
+// metric returns the metric with this name that an alarm watches, of a resource whose logical id has this prefix.
 func (d *day) metric(t *testing.T, name, resource string) cloudwatch.Metric {
 	t.Helper()
 	for _, a := range d.alarms {
@@ -242,7 +242,7 @@ func (d *day) metric(t *testing.T, name, resource string) cloudwatch.Metric {
 	return ""
 }
 
-// watched is the metric of a name that an alarm watches; of a table, not of its indexes.
+// watched returns the metric with this name that an alarm watches: a table's own, not those of its indexes.
 func (d *day) watched(t *testing.T, alarm, name string) cloudwatch.Metric {
 	t.Helper()
 	for _, m := range d.alarms[alarm].Metrics() {
@@ -254,7 +254,7 @@ func (d *day) watched(t *testing.T, alarm, name string) cloudwatch.Metric {
 	return ""
 }
 
-// state is that of an alarm after a calm time and then what was observed, over and over, for as long as it can ask for.
+// state returns the state of an alarm after several phases. Each phase is repeated for as long as the alarm needs.
 func (d *day) state(t *testing.T, alarm string, phases ...observed) cloudwatch.State {
 	t.Helper()
 	a, known := d.alarms[alarm]
@@ -279,7 +279,7 @@ func (d *day) state(t *testing.T, alarm string, phases ...observed) cloudwatch.S
 	return a.State(meter, at)
 }
 
-// more adds to what was observed what was reported since. Of a metric's values it keeps the largest.
+// more adds the data reported since the last call to earlier data. It keeps the largest value of a metric.
 func (d *day) more(t *testing.T, all observed) observed {
 	t.Helper()
 	next := d.observe(t)
@@ -290,7 +290,7 @@ func (d *day) more(t *testing.T, all observed) observed {
 	return next
 }
 
-// until observes until an alarm would be raised: logs come a little later than what they tell of.
+// until observes until an alarm would be raised, for at most a minute. Logs come a little later than their events.
 func (d *day) until(t *testing.T, alarm string) observed {
 	t.Helper()
 	all := d.observe(t)
@@ -305,8 +305,8 @@ func (d *day) until(t *testing.T, alarm string) observed {
 	return all
 }
 
-// proves holds that alarms are quiet in a calm time, raised by what was observed with the fault, and quiet again by
-// what was observed after the runbook was followed, which took so long.
+// proves checks three phases: alarms are quiet in a calm time, raised with the fault, and quiet again after the runbook
+// was followed. It reports how long that took.
 func (d *day) proves(t *testing.T, fault string, with, after observed, took time.Duration, alarms ...string) {
 	t.Helper()
 	for _, alarm := range alarms {
@@ -326,14 +326,14 @@ func (d *day) operate(t *testing.T, arguments ...string) string {
 	return string(out)
 }
 
-// ordinary is a run and a sweep.
+// ordinary executes a run and a sweep.
 func (d *day) ordinary(t *testing.T) {
 	t.Helper()
 	d.await(t, d.begin(t, d.demo, "message", "hello"), "completed", time.Minute)
 	d.sweepOnce(t)
 }
 
-// sweepOnce sweeps, and says whether the sweep ended without an error.
+// sweepOnce sweeps, and reports whether the sweep ended without an error.
 func (d *day) sweepOnce(t *testing.T) bool {
 	t.Helper()
 	out, err := lambda.NewFromConfig(d.account).Invoke(t.Context(), &lambda.InvokeInput{
@@ -342,7 +342,7 @@ func (d *day) sweepOnce(t *testing.T) bool {
 	return out.FunctionError == nil
 }
 
-// sweepsUntil sweeps until something has come about.
+// sweepsUntil sweeps until come returns true.
 func (d *day) sweepsUntil(t *testing.T, what string, come func() bool) {
 	t.Helper()
 	require.Eventually(t, func() bool {

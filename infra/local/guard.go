@@ -74,7 +74,7 @@ func newGuards(t testing.TB, vectors string) *guards {
 	tables, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"))
 	require.NoError(t, err)
 	g := &guards{stacks: stacks, addresses: map[string]string{}}
-	const connections = 512 // as many as calls at once, so that each does not make one of its own
+	const connections = 512 // as many as there are parallel calls, so that each does not open a new one
 	transport := &http.Transport{MaxIdleConnsPerHost: connections, DisableCompression: true}
 	for _, p := range programs {
 		server := httptest.NewServer(&iam.Guard{
@@ -108,10 +108,10 @@ func newGuards(t testing.TB, vectors string) *guards {
 	return g
 }
 
-// of is the address of AWS for a function.
+// of returns the address of AWS for a function.
 func (g *guards) of(id string) string { return g.addresses[g.stacks.Name(id)] }
 
-// know tells the guards the names of what was deployed; from then on they refuse.
+// know gives the guards the names of the deployed resources. From then on they refuse calls.
 func (g *guards) know(t testing.TB, d *deployment, client *cloudformation.Client) {
 	t.Helper()
 	physical := map[string]string{}

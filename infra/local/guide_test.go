@@ -28,8 +28,7 @@ import (
 	"agentplatform/internal/store/table/dynamotable"
 )
 
-// tried are the commands of the guide that LocalStack can run: the blocks behind the mark, by the heading they are
-// under.
+// tried returns the commands of the guide that LocalStack can run: the blocks after the mark, by their heading.
 func tried(t *testing.T) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/operate.md")
@@ -45,11 +44,11 @@ func tried(t *testing.T) map[string]string {
 	return all
 }
 
-// guidedFor is how long the commands under one heading may take, compiling operate left out: operate itself waits
-// three minutes for each mapping of a queue.
+// guidedFor is the time limit for the commands under one heading, without the compilation of operate. operate itself
+// waits three minutes for each mapping of a queue.
 const guidedFor = 15 * time.Minute
 
-// guided runs what the guide says, with operate as it is called there, and returns what it printed.
+// guided runs commands of the guide, in which operate is called as there, and returns their output.
 func (w world) guided(t *testing.T, operate, script string, environ ...string) string {
 	t.Helper()
 	require.NotEmpty(t, script, "the guide has no such commands")
@@ -75,7 +74,7 @@ func operator(t *testing.T) string {
 	return operate
 }
 
-// theRunbookDoesWhatItSays leaves the world with the operator's key of after the rotation.
+// theRunbookDoesWhatItSays leaves the world with the new operator's key, after the rotation.
 func theRunbookDoesWhatItSays(t *testing.T, w *world) {
 	operate := operator(t)
 	guide := tried(t)
@@ -83,7 +82,7 @@ func theRunbookDoesWhatItSays(t *testing.T, w *world) {
 	t.Run("Rotating", func(t *testing.T) { w.isRotated(t, operate, guide["Rotating"]) })
 }
 
-// isRestored makes a table as it was before a change, and objects that were changed, and expects all to be as before.
+// isRestored puts a table and changed objects back to a time before a change, and expects their earlier content.
 func (w world) isRestored(t *testing.T, operate, script string) {
 	tables := dynamodb.NewFromConfig(w.account)
 	objects := s3.NewFromConfig(w.account, func(o *s3.Options) { o.UsePathStyle = true })
@@ -97,7 +96,7 @@ func (w world) isRestored(t *testing.T, operate, script string) {
 		return aws.ToTime(head.LastModified)
 	}
 	put("guide/changed ü", "then")
-	// S3 tells times by the second: what was, the time that is gone back to, and what comes later are in three of them
+	// S3's times are in seconds. The earlier state, the time to go back to, and the later state are in three of them.
 	then := put("guide/deleted", "then").Truncate(time.Second).Add(time.Second)
 	ticks := 0 // each an object of its own, which nothing has to be put back for
 	require.Eventually(t, func() bool {

@@ -15,18 +15,18 @@ import (
 	"sync"
 )
 
-// Lambda ends a function that uses more memory than it has, and nothing does so here. So the most that each process had
-// is noted when its world ends, and held against the templates after all tests: pages of its program are counted, a
+// Lambda ends a function that uses more memory than it has, and nothing does so here. So the peak of each process is
+// recorded when its world ends. After all tests it is compared with the templates. Pages of the program are counted. A
 // child that reads a file is not.
 
-// peaks is the most memory that a process of a function had, in KB, by the function's logical name.
+// peaks has the most memory that a process of a function had, in KB, by the function's logical name.
 var peaks = struct {
 	sync.Mutex
 
 	most map[string]int
 }{most: map[string]int{}}
 
-// notePeaks notes what the world's functions have had.
+// notePeaks records the peaks of the world's functions.
 func (w world) notePeaks() {
 	pids := map[string][]int{"ChatFunction": w.chat.pids()}
 	for output := range w.outputs {
@@ -59,7 +59,7 @@ func (d *deployment) processes(output string) (list []int) {
 	return list
 }
 
-// peak is the most memory that a process has had, in KB; 0 if it has ended.
+// peak returns the most memory that a process has had, in KB; 0 if it has ended.
 func peak(pid int) int {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -71,11 +71,11 @@ func peak(pid int) int {
 	return kb
 }
 
-// memoryFile is what a run leaves in the assembly: what each function had at most.
+// memoryFile is the file in the assembly to which a run writes the peak of each function.
 var memoryFile = filepath.Join(assembly, "memory.txt")
 
-// within writes what each function had at most, and says whether all of them have as much. After a whole run there is a
-// figure of each.
+// within writes the peak of each function, and returns a status: 0 if no function had more memory than its template
+// has. After a whole run each function must have a figure.
 func within(whole bool) (status int) {
 	raw, err := os.ReadFile(filepath.Join(assembly, "Service.template.json"))
 	var template struct {

@@ -36,7 +36,8 @@ import (
 	"agentplatform/internal/store/table/dynamotable"
 )
 
-// What only a deployment on AWS has: triggers, dead letters, timers, several processes that may be killed.
+// The tests of properties that only a deployment on AWS has: triggers, dead letters, timers, several processes that may
+// be killed.
 
 // reply is a JSON object from a response.
 type reply struct {
@@ -92,7 +93,7 @@ func (w world) agent(t testing.TB) string {
 	return id
 }
 
-// begin starts a run and returns its id at once.
+// begin starts a run and returns its id without waiting for its end.
 func (w world) begin(t testing.TB, agent string, fields ...string) string {
 	t.Helper()
 	a := w.do(t, w.chatRequest(t, append([]string{"agent_id", agent, "wait", "false"}, fields...)...))
@@ -120,7 +121,7 @@ func (d *deployment) store() *record.Store {
 		machine)
 }
 
-// stored is a run as stored in the table.
+// stored returns a run as it is stored in the table.
 func (d *deployment) stored(t *testing.T, run string) record.Run {
 	t.Helper()
 	e, err := d.store().Run(t.Context(), record.System(), run)
@@ -177,8 +178,9 @@ func TestWhatIsLeftOutIsListed(t *testing.T) {
 	}, kinds)
 }
 
-// TestADeployment: what holds of any deployment, at one of them. Each costs LocalStack much of the processors: the
-// stacks to make, and the pollers of its queues for as long as it lives. What looks at all of it comes first, alone.
+// TestADeployment checks one deployment for properties that every deployment has. A deployment costs LocalStack much
+// processor time: its stacks, and the pollers of its queues for as long as it lives. The checks of the whole deployment
+// come first and run alone.
 func TestADeployment(t *testing.T) {
 	t.Parallel()
 	w := start(t, map[string]string{"USER_CAP": "1000", "ORGANIZATION_CAP": "1000", "RATE_LIMIT": "1000000",
@@ -259,8 +261,8 @@ func aMessageThatIsNoNudgeEndsAmongTheDeadLetters(t *testing.T, w world) {
 	w.await(t, run, "completed", time.Minute)
 }
 
-// TestWhenTheSweeperDoesNotRun: what a deployment does by itself, what its operators do, and what it leaves to the
-// sweeper, which the last test starts.
+// TestWhenTheSweeperDoesNotRun checks the work that a deployment does by itself, the commands of its operators, and the
+// work that it leaves to the sweeper. The last test starts the sweeper.
 func TestWhenTheSweeperDoesNotRun(t *testing.T) {
 	t.Parallel()
 	w := startWithoutSweeps(t, map[string]string{"PAUSE_EXPIRY": "30s"})
@@ -303,7 +305,7 @@ func aPauseExpiresThroughStepFunctions(t *testing.T, w world) {
 
 func aLostNudgeIsFoundByTheSweeper(t *testing.T, w world) {
 	agent := w.agent(t)
-	// A chat function whose nudges go to a queue that nothing reads.
+	// A chat function whose wakeups go to a queue that nothing reads.
 	deaf := &runtime{
 		bootstrap: binary(t, "chat"),
 		environ: append(w.environ(t, "ChatFunctionName"), "RUN_QUEUE_URL="+w.outputs["JobDeadAddress"],
@@ -358,7 +360,7 @@ func aLargeFileGoesToTheBucketDirectly(t *testing.T, w world) {
 }
 
 func operatorCommandsWork(t *testing.T, w world) {
-	// The SDK may warn of a connection beside what a command prints.
+	// The SDK may warn of a connection in addition to the command's output.
 	program := operator(t)
 	apart := func(arguments ...string) (prints, warns string) {
 		command := exec.Command(program, append([]string{"-stage", w.world}, arguments...)...)
@@ -408,8 +410,8 @@ func aSecondFirstKeyIsRefused(t *testing.T, w world) {
 	assert.Contains(t, string(out), `"key"`)
 }
 
-// TestAnotherFunctionGoesOn: with a run or an ingestion, after a crash, and where a function's time ends. The lease
-// outlasts the answers of a busy LocalStack.
+// TestAnotherFunctionGoesOn continues a run or an ingestion after a crash, and after the end of a function's time. The
+// lease is longer than the response times of a busy LocalStack.
 func TestAnotherFunctionGoesOn(t *testing.T) {
 	t.Parallel()
 	model, settings := newEmbedder(t, 700*time.Millisecond)
@@ -431,7 +433,7 @@ func TestAnotherFunctionGoesOn(t *testing.T) {
 		func(t *testing.T) { theDocumentOfAKilledFunction(t, w, model) })
 }
 
-// TestContainersExecuteRuns: where they take the place of the worker function.
+// TestContainersExecuteRuns executes runs in containers that replace the worker function.
 func TestContainersExecuteRuns(t *testing.T) {
 	t.Parallel()
 	w := start(t, map[string]string{workerTasks: "1", "WORKERS": "40", "LEASE": "30s", "USER_CAP": "1000",
@@ -470,7 +472,7 @@ func TestContainersExecuteRuns(t *testing.T) {
 }
 
 func theRunOfAKilledWorker(t *testing.T, w world) {
-	run := w.begin(t, w.agent(t), "message", "/sleep 12s") // one step, so that it is not handed over
+	run := w.begin(t, w.agent(t), "message", "/sleep 12s") // one step, so that the run is not released
 	w.await(t, run, "running", time.Minute)
 	killed := w.processes("WorkerFunctionName")
 	require.NotEmpty(t, killed)

@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ofADeployment are the stories in which something else answers at a deployment than on a laptop: another front, other
-// functions behind it, other stores. What the page does by itself, make panel tells.
+// ofADeployment matches the stories that use other components at a deployment than on a laptop: another front, other
+// functions behind it, other stores. `make panel` covers the page itself.
 const ofADeployment = "TestADeepLinkSurvivesReload|TestAKeyIsMadeUsedSeenAndRevoked|TestPeopleAreManaged|" +
 	"TestAnOperatorActsInAnotherOrganization|TestAnAgentIsCreatedEditedPublishedAndCompared|" +
 	"TestAToolkitIsMadeTriedAndRuled|TestAMessageTakesFilesAlong|TestAMessageQueuesBehindAndTheRunIsStopped|" +
@@ -28,8 +28,9 @@ const ofADeployment = "TestADeepLinkSurvivesReload|TestAKeyIsMadeUsedSeenAndRevo
 	"TestALostConnectionInTheMiddleOfAStream|TestADocumentIsUploadedFailsIsMendedFoundAndCited|" +
 	"TestALargeDocumentComesAndGoes|TestADeliveryIsSeenAndSentAgain|TestTotalsAndLedgerAreOfTheSameDays"
 
-// TestThePanelOfADeployment tells stories of the admin panel, in a browser, at a deployment: those of ofADeployment, or
-// those that PANEL_STORIES has (make panel-deployed: all), but what measures the page itself, which is the same files.
+// TestThePanelOfADeployment runs stories of the admin panel, in a browser, at a deployment. It runs those of
+// ofADeployment, or those that PANEL_STORIES matches (make panel-deployed: all). It leaves out the measurements of the
+// page itself, which has the same files.
 func TestThePanelOfADeployment(t *testing.T) {
 	t.Parallel()
 	stories := filepath.Join(t.TempDir(), "panel.test")
@@ -37,8 +38,8 @@ func TestThePanelOfADeployment(t *testing.T) {
 		"agentplatform/internal/api/panel/browser").CombinedOutput()
 	require.NoError(t, err, string(out))
 
-	// The stories serve sites that the deployment may reach by their addresses. They inherit the listeners, so that
-	// nobody else can have these ports meanwhile.
+	// The stories serve sites that the deployment may reach by their addresses. They inherit the listeners, so that no
+	// other process can have these ports meanwhile.
 	var sites []*os.File
 	var hosts []string
 	for range 5 {
@@ -77,7 +78,7 @@ func TestThePanelOfADeployment(t *testing.T) {
 	}
 }
 
-// certificate is the file of the certificate that servers of tests have.
+// certificate returns the file of the certificate that test servers use.
 func certificate(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewTLSServer(nil)

@@ -2,8 +2,8 @@
 
 package local
 
-// exceptions are the grants that stand though no program may be seen to use them, as cdk.out/rights.txt writes them:
-// with * for any text, and the reason. One that is for no grant any more fails the run.
+// exceptions has the grants that may stay although no program may be seen to use them. They are written as in
+// cdk.out/rights.txt, with * for any text, and the reason. An exception that matches no grant fails the run.
 var exceptions = map[string]string{
 	"*FunctionServiceRole: logs:* on *":                  writesLog,
 	"*FunctionServiceRole: sqs:ReceiveMessage on *Queue": takesMessages,
@@ -13,7 +13,7 @@ var exceptions = map[string]string{
 	"GatewayCloudWatchRole: logs:* on *":                 "API Gateway writes the access log; the policy is AWS's own",
 	"StreamTaskExecutionRole: *":                         "ECS fetches the image and writes the log",
 
-	// What a story would have to meet by chance, or by a fault.
+	// Grants that a story would use only by chance, or in a fault.
 
 	"*FunctionServiceRole: sqs:ChangeMessageVisibility on *Queue": "what is to be tried again later than its " +
 		"invocation would wait",

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// After all tests, what the programs called is held against what is granted to them.
+// After all tests, the calls of the programs are compared with their grants.
 
-// What a whole run leaves in the assembly: the calls, and what they say about the policies.
+// The files that a whole run writes into the assembly: the calls, and the report on the policies.
 var (
 	recordFile = filepath.Join(assembly, "calls.json")
 	reportFile = filepath.Join(assembly, "rights.txt")
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// whole says whether all tests were to run.
+// whole reports whether all tests were to run.
 func whole() bool {
 	for _, name := range []string{"test.run", "test.skip"} {
 		if flag.Lookup(name).Value.String() != "" {
@@ -45,8 +45,8 @@ func whole() bool {
 	return os.Getenv("PANEL_STORIES") == ""
 }
 
-// concluded says what the calls say about the policies, and returns the status of the process. What was not called is
-// looked at after a whole run only.
+// concluded writes the report on the policies from the calls, and returns the status of the process. It checks for
+// grants without a call only after a whole run.
 func concluded(whole bool) int {
 	stacks, err := granted()
 	if err != nil {
@@ -73,7 +73,7 @@ func concluded(whole bool) int {
 	return 1
 }
 
-// again concludes from the calls of the last whole run.
+// again reports from the calls of the last whole run.
 func again() int {
 	raw, err := os.ReadFile(recordFile)
 	if err == nil {

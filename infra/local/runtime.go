@@ -24,9 +24,9 @@ import (
 	lambdaevents "github.com/aws/aws-lambda-go/events"
 )
 
-// runtime runs a function's bootstrap as Lambda does: an execution environment is a process that takes one
-// invocation at a time from the runtime API; there are as many as concurrent invocations. Responses are passed on
-// while they are written.
+// runtime runs a function's bootstrap as Lambda does. An execution environment is a process that takes one invocation
+// at a time from the runtime API. There are as many as concurrent invocations. Responses are passed on while they are
+// written.
 type runtime struct {
 	bootstrap string
 	environ   []string
@@ -57,7 +57,7 @@ type invocation struct {
 	answer   chan answer
 }
 
-// answer is the body of the function's response, which may still be being written.
+// answer is the body of the function's response. It may still be being written.
 type answer struct {
 	kind   string // content type
 	body   io.Reader
@@ -139,7 +139,7 @@ func (r *runtime) forget() {
 	r.idle = nil
 }
 
-// configure has new processes begin with this environment, and ends those that are idle.
+// configure sets the environment of new processes, and ends the idle ones.
 func (r *runtime) configure(environ []string) {
 	r.mu.Lock()
 	r.environ = environ
@@ -185,8 +185,8 @@ func (e *environment) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// ServeHTTP handles a request as API Gateway does with a function: the request becomes an event, its result a
-// response.
+// ServeHTTP handles a request as API Gateway does with a function: the request becomes an event, and its result becomes
+// the response.
 func (r *runtime) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	event, err := eventOf(q)
 	if err != nil {
@@ -247,8 +247,7 @@ func eventOf(q *http.Request) ([]byte, error) {
 	for name, values := range q.URL.Query() {
 		event.QueryStringParameters[name] = values[len(values)-1]
 	}
-	// Multipart forms are among the API's binary media types, and other bytes that are no text are base64 in any
-	// case.
+	// Multipart forms are among the API's binary media types. Other bytes that are not text are always base64.
 	if event.IsBase64Encoded = strings.HasPrefix(q.Header.Get("Content-Type"), "multipart/form-data") ||
 		!utf8.Valid(body); event.IsBase64Encoded {
 		event.Body = base64.StdEncoding.EncodeToString(body)

@@ -46,7 +46,7 @@ type world struct {
 	streams *task
 }
 
-// start deploys a world: stacks, front, chat function, stream service, and a sweep every four seconds, where
+// start deploys a world: stacks, front, chat function and stream service. It starts a sweep every four seconds, where
 // the schedule would start one each minute.
 func start(t testing.TB, settings map[string]string) world {
 	t.Helper()
@@ -93,7 +93,7 @@ func startWithoutSweeps(t testing.TB, settings map[string]string) world {
 	return w
 }
 
-// vectors is what stands in for S3 Vectors in a world.
+// vectors is the stand-in for S3 Vectors in a world.
 type vectors struct {
 	address string
 	server  atomic.Pointer[vectorserver.Server]
@@ -110,7 +110,7 @@ func newVectors(t testing.TB) *vectors {
 	return v
 }
 
-// empty makes the deployment's bucket as the data stack would have, without anything that was there.
+// empty makes an empty vector bucket, as the data stack would.
 func (v *vectors) empty(t testing.TB, d *deployment) {
 	t.Helper()
 	v.server.Store(&vectorserver.Server{})
@@ -128,7 +128,7 @@ func binary(t testing.TB, name string) string {
 	return path
 }
 
-// logFile keeps the output of a world's processes; it is kept when the test fails.
+// logFile returns a file for the output of a world's processes. It is kept if the test fails.
 func logFile(t testing.TB, name string) *os.File {
 	t.Helper()
 	f, err := os.CreateTemp("", "agents-"+name+"-*.log")
@@ -144,8 +144,7 @@ func logFile(t testing.TB, name string) *os.File {
 	return f
 }
 
-// complaints logs the warnings and errors of the deployed functions, and the ends of their processes that Lambda
-// reported.
+// complaints logs the warnings and errors of the deployed functions, and the process ends that Lambda reported.
 func (d *deployment) complaints(t testing.TB) {
 	logs := cloudwatchlogs.NewFromConfig(d.account)
 	groups, err := logs.DescribeLogGroups(awstest.Cleaning(),
@@ -175,7 +174,7 @@ func (d *deployment) complaints(t testing.TB) {
 	}
 }
 
-// environ is the environment of a deployed function. What asks for tables goes through its guard, too.
+// environ returns the environment of a deployed function. Calls to tables also go through its guard.
 func (d *deployment) environ(t testing.TB, output string) []string {
 	t.Helper()
 	c, err := lambda.NewFromConfig(d.account).GetFunctionConfiguration(t.Context(),
@@ -199,7 +198,7 @@ type task struct {
 	address *url.URL
 }
 
-// healthy is what the load balancer asks.
+// healthy reports the result of the load balancer's health check.
 func (s *task) healthy() bool {
 	r, err := http.Get(s.address.String() + "/api/v1/healthz") //nolint:noctx // a test
 	if err != nil {
@@ -238,8 +237,8 @@ func (d *deployment) streamService(t testing.TB, environ []string, log io.Writer
 	return s
 }
 
-// worker starts the worker's program as in a container: many runs at once in this process. It is stopped, as a
-// container is, when the test ends, if it was not ended before.
+// worker starts the worker's program as in a container, with many parallel runs in this process. At the end of the test
+// it is stopped as a container is, unless it was ended before.
 func (w world) worker(t testing.TB) *exec.Cmd {
 	t.Helper()
 	process := exec.Command(binary(t, "worker"))
@@ -251,13 +250,13 @@ func (w world) worker(t testing.TB) *exec.Cmd {
 	return process
 }
 
-// end tells a process to end, and waits until it has. It may have ended before.
+// end signals a process to end, and waits until it has. It may have ended before.
 func end(process *exec.Cmd, how os.Signal) {
 	_ = process.Process.Signal(how)
 	_ = process.Wait()
 }
 
-// originKey is what the distribution shows the gateway.
+// originKey returns the key that the distribution sends to the gateway.
 func (d *deployment) originKey(t testing.TB) string {
 	t.Helper()
 	out, err := secretsmanager.NewFromConfig(d.account).GetSecretValue(t.Context(),

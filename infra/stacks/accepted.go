@@ -8,9 +8,9 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// accepted are the findings of validators (make validate) that are meant, by the type of the resource: a reason, and
-// the rules that it answers. They are written into the metadata of each resource of the type. What a rule guards all
-// the same is said by a requirement in the tests.
+// accepted has the findings of validators (make validate) that are intended, by the type of the resource: a reason, and
+// the rules that it answers. They are written into the metadata of each resource of the type. A requirement in the
+// tests guards each property that a rule would have guarded.
 var accepted = map[string][]struct{ reason, rules string }{
 	"AWS::ApiGateway::Method": {{"requests are authorized by the functions, with keys of the service's own",
 		"AwsSolutions-APIG4 AwsSolutions-COG4"}},

@@ -17,11 +17,11 @@ import (
 	"agentplatform/infra/stage"
 )
 
-// reported is what metrics report in a period, by their names, with the first dimension where there are several; what
-// is absent has no data.
+// reported has the values of metrics in a period by their names, with the first dimension where there are several. A
+// metric that is absent has no data.
 type reported map[string]float64
 
-// faults are those that alarms are for: what an ordinary period looks like, and periods with the fault.
+// faults has the faults that alarms are for: an ordinary period, and periods with the fault.
 var faults = []struct {
 	alarms   string // a pattern of their names
 	ordinary reported
@@ -75,7 +75,7 @@ var faults = []struct {
 	{"StreamsFull", reported{"OpenStreams": 1600}, []reported{{"OpenStreams": 1601}}},
 }
 
-// report puts a period's values where an alarm looks for them.
+// report puts a period's values into the metrics that an alarm reads.
 func report(t *testing.T, m *cloudwatch.Meter, a cloudwatch.Alarm, start time.Time, values reported) {
 	t.Helper()
 	for name, value := range values {
@@ -93,9 +93,8 @@ func report(t *testing.T, m *cloudwatch.Meter, a cloudwatch.Alarm, start time.Ti
 	}
 }
 
-// TestEveryAlarmIsRaisedByItsFault evaluates each alarm as CloudWatch would, in a time in which nothing is unusual,
-// then with the fault, and again without it. What the limit lets pass and what lies just beyond it stand beside each
-// other.
+// TestEveryAlarmIsRaisedByItsFault evaluates each alarm as CloudWatch would: in an ordinary time, then with the fault,
+// and again without it. Values at the limit and just beyond it stand side by side.
 func TestEveryAlarmIsRaisedByItsFault(t *testing.T) {
 	all := synthesised(t, "prod", func(s *stage.Stage) {
 		s.Settings["OTEL_EXPORTER_OTLP_ENDPOINT"] = "https://collector.example.com"
@@ -133,7 +132,7 @@ func TestEveryAlarmIsRaisedByItsFault(t *testing.T) {
 	}
 }
 
-// raisedAfter is how long a fault lasts until the alarm is raised.
+// raisedAfter returns how long a fault lasts until the alarm is raised.
 func raisedAfter(t *testing.T, a cloudwatch.Alarm, ordinary, fault reported) time.Duration {
 	t.Helper()
 	m := cloudwatch.NewMeter()
@@ -168,7 +167,8 @@ func raisedAfter(t *testing.T, a cloudwatch.Alarm, ordinary, fault reported) tim
 	return time.Duration(periods) * a.Period
 }
 
-// An alarm looks at what exists: a metric of AWS has the dimensions of a resource of these stacks, or of the account.
+// An alarm watches things that exist. A metric of AWS has the dimensions of a resource of these stacks, or of the
+// account.
 func TestAlarmsLookAtResourcesThatExist(t *testing.T) {
 	all := synthesised(t, "prod", func(*stage.Stage) {})
 	b, err := json.Marshal(all["Service"])

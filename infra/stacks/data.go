@@ -27,12 +27,12 @@ type data struct {
 	Images awsecr.Repository
 }
 
-// recoveryDays is how far back the core table can be put, and for how long the objects that it named then are kept.
+// recoveryDays is how far back the core table can be restored. The objects that it named then are kept for as long.
 const recoveryDays = 35
 
-// warm is the throughput of a table from its first minute on; nil: what a new table has. Each index begins with 4,000
-// write units of its own. A run writes 31, of which the busiest index takes 2: enough up to 62,000, which is more than
-// a table's first quota.
+// warm returns the throughput of a table from its first minute on; nil: that of a new table. Each index begins with
+// 4,000 write units of its own. A run writes 31 units, of which the busiest index takes 2. That is enough up to 62,000
+// units, which is more than a table's first quota.
 func warm(s stage.Stage) *awsdynamodb.WarmThroughput {
 	if s.WarmWrites == 0 && s.WarmReads == 0 {
 		return nil
@@ -65,8 +65,8 @@ func newData(stack awscdk.Stack, s stage.Stage) *data {
 		EmptyOnDelete:  jsii.Bool(!s.Precious),
 		LifecycleRules: &[]*awsecr.LifecycleRule{{MaxImageCount: jsii.Number(10)}},
 	})
-	// What the service stack imports is exported whether it is used or not: an export that vanishes with its last use
-	// would be taken away while the service as deployed still imports it, which CloudFormation refuses.
+	// Each value that the service stack imports is exported, even if nothing uses it. Otherwise the export would vanish
+	// with its last use, while the deployed service still imports it. CloudFormation refuses that.
 	for _, value := range []*string{
 		d.Core.TableArn(), d.Core.TableName(), d.Feed.TableArn(), d.Feed.TableName(), d.Bucket.BucketArn(),
 		d.Bucket.BucketName(), d.Key.KeyArn(), d.Key.KeyId(), d.Secret.SecretArn(), d.Images.RepositoryArn(),
@@ -118,11 +118,11 @@ func blobs(stack awscdk.Stack) awss3.Bucket {
 	return awss3.NewBucket(stack, jsii.String("Blobs"), &awss3.BucketProps{
 		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(), EnforceSSL: jsii.Bool(true),
 		Encryption: awss3.BucketEncryption_S3_MANAGED,
-		// A table that is put back to an earlier time names objects that have been deleted since.
+		// A table that is restored to an earlier time names objects that have been deleted since.
 		Versioned:     jsii.Bool(true),
 		RemovalPolicy: awscdk.RemovalPolicy_RETAIN, // CloudFormation cannot delete a bucket with objects
-		// Pages of the admin panel send and fetch what is large by presigned addresses. These are the right to do so,
-		// whoever asks, so it does not matter of which page a browser's request is.
+		// Pages of the admin panel send and fetch large content by presigned URLs. Such a URL is the right to do so for
+		// any client, so the origin of a browser's request does not matter.
 		Cors: &[]*awss3.CorsRule{{
 			AllowedMethods: &[]awss3.HttpMethods{awss3.HttpMethods_PUT, awss3.HttpMethods_GET},
 			AllowedOrigins: jsii.Strings("*"), AllowedHeaders: jsii.Strings("*"), MaxAge: jsii.Number(3600),
@@ -135,9 +135,10 @@ func blobs(stack awscdk.Stack) awss3.Bucket {
 	})
 }
 
-// vectors makes the vector bucket of the index of documents, and returns its name and its ARN. What is in it is made
-// from the bucket of blobs, and can be made again; it is kept all the same when the stack is deleted, as CloudFormation
-// cannot delete one with indexes. The name is known before it is made: another life of the stack has another one.
+// vectors makes the vector bucket of the index of documents, and returns its name and its ARN. Its content is made from
+// the bucket of blobs, and can be made again. The bucket is kept all the same when the stack is deleted, as
+// CloudFormation cannot delete one with indexes. The name is known before the bucket exists. A stack that is deleted
+// and made again has another name.
 func vectors(stack awscdk.Stack, s stage.Stage) (name, arn *string) {
 	const idOfStack = 2 // in arn:…:stack/NAME/ID
 	life := awscdk.Fn_Select(jsii.Number(idOfStack), awscdk.Fn_Split(jsii.String("/"), stack.StackId(), nil))

@@ -8,9 +8,9 @@ import (
 	"agentplatform/infra/stage"
 )
 
-// edge makes the web ACL of the distribution: it refuses addresses that make too many requests, before they reach
-// anything that is paid for by the request or counted against the account's concurrency. CloudFront takes web ACLs of
-// us-east-1 alone, so it is a stack of its own.
+// edge makes the web ACL of the distribution. It refuses addresses that make too many requests, before they reach
+// anything that costs money per request or counts against the account's concurrency. CloudFront takes web ACLs only
+// from us-east-1, so it is a stack of its own.
 func edge(stack awscdk.Stack, s stage.Stage) {
 	seen := func(name string) *awswafv2.CfnWebACL_VisibilityConfigProperty {
 		return &awswafv2.CfnWebACL_VisibilityConfigProperty{CloudWatchMetricsEnabled: true,

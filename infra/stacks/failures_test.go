@@ -25,10 +25,10 @@ import (
 	"agentplatform/internal/wiring/cloud/httpedge/gateway"
 )
 
-// logs are what the function of an answer logs, line by line. The HTTP layer that is deployed writes them.
+// logs are the lines that a function logs for a response. The deployed HTTP layer writes them.
 type logs [][]byte
 
-// logsOf has the service answer by ask, in the wiring of the functions behind API Gateway.
+// logsOf lets the service answer the request of ask, in the wiring of the functions behind API Gateway.
 func logsOf(t *testing.T, status int, ask func(t *testing.T, e httpapitest.API) int) logs {
 	t.Helper()
 	var out bytes.Buffer
@@ -40,23 +40,23 @@ func logsOf(t *testing.T, status int, ask func(t *testing.T, e httpapitest.API) 
 	return bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))
 }
 
-// aRunFails is the answer to a message whose run has failed.
+// aRunFails requests the answer to a message whose run fails.
 func aRunFails(t *testing.T, e httpapitest.API) int {
 	e.End(t, e.Begin(t, "idempotency_key", "k").RunID,
 		lifecycle.Fail{Work: lifecycle.Work{Attempt: 1}, Error: "no luck"})
 	return e.Chat("message", "m", "idempotency_key", "k").Code
 }
 
-// theServiceFails is an answer that the service cannot give.
+// theServiceFails requests an answer that the service cannot give.
 func theServiceFails(_ *testing.T, e httpapitest.API) int {
 	e.Items.Break("")
 	return e.Chat("message", "m").Code
 }
 
-// minute is how many requests of each kind there are in a minute.
+// minute has the number of requests of each kind in a minute.
 type minute struct{ served, runsFailed, failed, unreached int }
 
-// front is what API Gateway and the function of POST /chat report and log.
+// front is the data that API Gateway and the function of POST /chat report and log.
 type front struct {
 	all    templates
 	meter  *cloudwatch.Meter
@@ -75,7 +75,7 @@ func newFront(t *testing.T) *front {
 	return f
 }
 
-// begin forgets what was reported.
+// begin discards the reported data.
 func (f *front) begin(t *testing.T) {
 	t.Helper()
 	b, err := json.Marshal(f.all["Service"])
@@ -87,7 +87,7 @@ func (f *front) begin(t *testing.T) {
 // variable matches a variable of the access log.
 var variable = regexp.MustCompile(`\$context\.[A-Za-z.]+`)
 
-// access is the line of a request in the access log: API Gateway writes "-" for what is not known.
+// access returns the line of a request in the access log. API Gateway writes "-" for an unknown value.
 func (f *front) access(status, responseType string) []byte {
 	setting := object(f.all.the("AWS::ApiGateway::Stage", "Gateway")["AccessLogSetting"])
 	known := map[string]string{"$context.status": status, "$context.error.responseType": responseType}
@@ -140,7 +140,7 @@ func (f *front) pass(t *testing.T, at time.Time, m minute) {
 	}
 }
 
-// raised are the alarms that are raised at a time.
+// raised returns the names of the alarms that are raised at a time.
 func (f *front) raised(at time.Time) (names []string) {
 	for _, a := range f.alarms {
 		if a.State(f.meter, at) == cloudwatch.Raised {
@@ -150,7 +150,7 @@ func (f *front) raised(at time.Time) (names []string) {
 	return names
 }
 
-// blocked reports whether one of the alarms that are raised stops a deploy.
+// blocked reports whether one of the raised alarms stops a deploy.
 func (f *front) blocked(raised []string) bool {
 	for _, g := range f.all.of("AWS::CodeDeploy::DeploymentGroup") {
 		for _, name := range raised {
@@ -163,8 +163,8 @@ func (f *front) blocked(raised []string) bool {
 	return false
 }
 
-// A tenant whose agent fails every run raises no alarm and stops no deploy, for an hour. What the service fails to
-// answer does, also beside such a tenant, and whether the service or the gateway answered.
+// A tenant whose agent fails every run raises no alarm and stops no deploy, for an hour. A failure of the service does
+// both, also next to such a tenant, and for answers of the service and of the gateway.
 func TestAlarmsTellAFailedRunFromAFailureOfTheService(t *testing.T) {
 	const length, settled = 60, 15 // minutes
 	f, midnight := newFront(t), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -18,8 +18,8 @@ const streamPort = 8080
 // streamsATask is the number of open streams per task at which more tasks start.
 const streamsATask = 1000
 
-// distribution is the service's only domain: everything goes to API Gateway, except streams of runs, which go to
-// their service. It is made before the functions, whose environment has its name, and so must not depend on them.
+// distribution makes the service's only domain. Everything goes to API Gateway, except streams of runs, which go to
+// their service. It is made before the functions, whose environment has its name. So it must not depend on them.
 func (v *service) distribution() {
 	v.network()
 	none := awscloudfront.CachePolicy_CACHING_DISABLED()
@@ -75,7 +75,7 @@ func (v *service) distribution() {
 	output(v.stack, "DistributionDomain", v.Distribution.DistributionDomainName())
 }
 
-// gateway is API Gateway as an origin, below a path.
+// gateway returns API Gateway as an origin, below a path.
 func (v *service) gateway(path *string) awscloudfront.IOrigin {
 	return awscloudfrontorigins.NewHttpOrigin(awscdk.Fn_Join(jsii.String(""), &[]*string{
 		v.API.RestApiId(), jsii.String(".execute-api."), v.stack.Region(), jsii.String("."), v.stack.UrlSuffix(),
@@ -85,7 +85,7 @@ func (v *service) gateway(path *string) awscloudfront.IOrigin {
 	})
 }
 
-// domain is the one that clients know the service by.
+// domain returns the domain of the service that clients use.
 func (v *service) domain() string {
 	if v.stage.Domain != "" {
 		return v.stage.Domain
@@ -93,7 +93,7 @@ func (v *service) domain() string {
 	return *v.Distribution.DistributionDomainName()
 }
 
-// accessLogs is the bucket of the distribution's logs: each request with the client's address, without cookies.
+// accessLogs makes the bucket of the distribution's logs: each request with the client's address, without cookies.
 func (v *service) accessLogs() awss3.IBucket {
 	return awss3.NewBucket(v.stack, jsii.String("AccessLogs"), &awss3.BucketProps{
 		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(), EnforceSSL: jsii.Bool(true),
@@ -105,8 +105,8 @@ func (v *service) accessLogs() awss3.IBucket {
 	})
 }
 
-// network has only public subnets: no NAT gateway to pay for, and nothing in it accepts connections from outside.
-// The tables and the bucket are reached through gateway endpoints.
+// network makes a VPC with public subnets only, so that no NAT gateway has to be paid for. Nothing in it accepts
+// connections from outside. The tables and the bucket are reached through gateway endpoints.
 func (v *service) network() {
 	properties := &awsec2.VpcProps{
 		MaxAzs: jsii.Number(2), NatGateways: jsii.Number(0),
@@ -137,7 +137,7 @@ func (v *service) streamService() {
 	service, _ := v.run(containers{
 		name: "stream", port: streamPort, memory: 1024, // 0.4 of a CPU for 1,000 busy streams
 		rights: streamRights, least: v.stage.StreamTasks, most: 100,
-		// Those who look at an inbox hold no stream: tasks are added by their processors, too.
+		// Readers of an inbox hold no stream, so tasks are also added by their processor load.
 		metric: cloud.OpenStreams, busy: streamsATask,
 		environment: map[string]*string{
 			"ADDR": jsii.String("0.0.0.0:8080"), "STREAMS": jsii.String("5000"), // of 0.1 MB each
@@ -152,12 +152,12 @@ func (v *service) streamService() {
 		Targets: &[]awselasticloadbalancingv2.IApplicationLoadBalancerTarget{service},
 		HealthCheck: &awselasticloadbalancingv2.HealthCheck{Path: jsii.String("/api/v1/healthz"),
 			Interval: seconds(10)},
-		// A stream does not end by itself: after this time the balancer closes it, and its reader reconnects and gets
-		// the current state.
+		// A stream does not end by itself. After this time the balancer closes it. Its reader reconnects and gets the
+		// current state.
 		DeregistrationDelay: seconds(20),
 	})
-	// CloudFront reaches the balancer by network interfaces inside the VPC, and calls with its own addresses all the
-	// same: they are a list that AWS keeps.
+	// CloudFront reaches the balancer by network interfaces inside the VPC, but calls with its own addresses. AWS
+	// manages the list of these.
 	v.balancer.Connections().AllowFrom(awsec2.Peer_PrefixList(jsii.String(v.found.OriginPrefixList)),
 		awsec2.Port_Tcp(jsii.Number(80)), jsii.String("CloudFront"))
 }

@@ -25,7 +25,7 @@ import (
 )
 
 // ops is the monitoring of a service, in its stack. Each of its alarms has an entry under the alarm's name in the
-// runbook, docs/operate.md; a test checks that.
+// runbook, docs/operate.md. A test checks that.
 type ops struct {
 	*service
 
@@ -101,9 +101,9 @@ func aws(namespace, name, statistic string, period float64, dimensions map[strin
 	})
 }
 
-// expression is one of metrics, in periods of so many minutes. CloudWatch takes what is missing beside a metric that
-// has data for 0, and what would be divided by 0 for missing, so no expression says either. (FILL would be worse than
-// nothing: until the data of a period has come, it says that there is none to come.)
+// expression returns an expression of metrics, with a period in minutes. If one operand has data, CloudWatch takes a
+// missing one for 0. It takes a division by 0 for missing. So no expression handles these cases. (FILL would be worse:
+// until the data of a period has come, it fills the period as if none would come.)
 func expression(
 	formula, label string, period float64, metrics map[string]awscloudwatch.IMetric,
 ) awscloudwatch.IMetric {
@@ -112,8 +112,8 @@ func expression(
 	})
 }
 
-// behind is how many more messages wait in a queue than were taken from it in a minute: above 0, they wait for longer
-// than a minute.
+// behind returns how many more messages wait in a queue than were received from it in a minute. Above 0, they wait for
+// longer than a minute.
 func behind(queue awssqs.Queue) awscloudwatch.IMetric {
 	return expression("waiting - taken", "behind", 1, map[string]awscloudwatch.IMetric{
 		"waiting": queue.MetricApproximateNumberOfMessagesVisible(options("Maximum", 1)),
@@ -121,7 +121,7 @@ func behind(queue awssqs.Queue) awscloudwatch.IMetric {
 	})
 }
 
-// throttled are the calls of a table, and of its indexes, that were refused: a table's own metric leaves those out.
+// throttled returns the refused calls of a table and of its indexes. A table's own metric leaves out the indexes.
 func throttled(table map[string]*string) awscloudwatch.IMetric {
 	metrics := map[string]awscloudwatch.IMetric{
 		"r": aws("AWS/DynamoDB", "ReadThrottleEvents", "Sum", 5, table),
@@ -138,13 +138,13 @@ func throttled(table map[string]*string) awscloudwatch.IMetric {
 	return expression(formula, "throttled", 5, metrics)
 }
 
-// ratio is a share of five minutes, in percent.
+// ratio returns a share of five minutes, in percent.
 func ratio(of, by awscloudwatch.IMetric) awscloudwatch.IMetric {
 	return expression("100 * of / by", "%", 5, map[string]awscloudwatch.IMetric{"of": of, "by": by})
 }
 
-// failures are the invocations of a function that ended in an error, and the errors that it logged: what is handled
-// one by one, as messages of a batch are, ends no invocation in an error.
+// failures returns the invocations of a function that ended in an error, plus the errors that it logged. Work that is
+// handled item by item, such as a batch of messages, ends no invocation in an error.
 func (o *ops) failures(function string) awscloudwatch.IMetric {
 	return expression("ended + logged", "errors", 5, map[string]awscloudwatch.IMetric{
 		"ended":  o.Functions[function].MetricErrors(options("Sum", 5)),
@@ -152,21 +152,21 @@ func (o *ops) failures(function string) awscloudwatch.IMetric {
 	})
 }
 
-// logged is how many lines at the level ERROR a program has logged in five minutes.
+// logged returns how many lines at the level ERROR a program has logged in five minutes.
 func (o *ops) logged(program string) awscloudwatch.IMetric {
 	return o.lines("Logged"+title(program), program, member("level", "=", "ERROR"))
 }
 
-// unanswered is how many requests API Gateway has answered with 5xx by itself in five minutes: it could not reach a
-// function, or had no answer from it. Its own metric 5XXError counts all 5xx, also those of failed runs. In the access
-// log an answer of a function has no type, which is written as "-":
+// unanswered returns how many requests API Gateway itself has answered with 5xx in five minutes. It could not reach a
+// function, or got no response from it. Its own metric 5XXError counts all 5xx, also those of failed runs. In the
+// access log a function's response has no response type, which is written as "-":
 // https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-variables-for-access-logging.html
 func (o *ops) unanswered() awscloudwatch.IMetric {
 	return o.lines("GatewayUnanswered", "gateway",
 		awslogs.FilterPattern_All(member("error", "!=", "-"), member("status", "=", "5*")))
 }
 
-// member compares a member of a logged object with a text, which may end in a wildcard.
+// member compares a member of a logged object with a string, which may end in a wildcard.
 func member(name, comparison, text string) awslogs.JsonPattern {
 	return awslogs.FilterPattern_StringValue(jsii.String("$."+name), jsii.String(comparison), jsii.String(text))
 }
@@ -181,7 +181,8 @@ func (o *ops) lines(name, program string, pattern awslogs.IFilterPattern) awsclo
 	return aws(cloud.Namespace+"/"+o.stage.Name, name, "Sum", 5, nil)
 }
 
-// concurrency is the share of the account's quota of concurrent executions that is used, in percent, whatever it is.
+// concurrency returns the used share of the account's quota of concurrent executions, in percent. It works for any
+// quota.
 func concurrency() awscloudwatch.IMetric {
 	return expression("100 * used / SERVICE_QUOTA(used)", "%", 5, map[string]awscloudwatch.IMetric{
 		"used": aws("AWS/Usage", "ResourceCount", "Maximum", 5,
@@ -216,7 +217,7 @@ func (o *ops) alarms() {
 	o.alarm(alarm{name: "PauseMachineFailed", metric: o.Machine.MetricFailed(options("Sum", 5)), above: 0})
 	o.alarm(alarm{name: "PauseMachineThrottled", above: 0,
 		metric: expression("starts + transitions", "throttled", 5, map[string]awscloudwatch.IMetric{
-			// of the account: Step Functions tells of no machine whose start it has refused
+			// of the account: Step Functions does not report the machine whose start it has refused
 			"starts": aws("AWS/States", "ThrottledEvents", "Sum", 5,
 				map[string]*string{"APIName": jsii.String("StartExecution")}),
 			"transitions": o.Machine.MetricThrottled(options("Sum", 5)),
@@ -247,7 +248,7 @@ func (o *ops) alarmsOfAnswers() {
 	o.alarm(alarm{name: "StreamsFull", metric: o.own(cloud.OpenStreams, "Maximum", 1), above: 1600, points: 2, of: 3})
 }
 
-// alarmsOfWork are about what the platform counts of runs, documents and webhooks.
+// alarmsOfWork makes the alarms on the platform's own metrics of runs, documents and webhooks.
 func (o *ops) alarmsOfWork() {
 	o.alarm(alarm{name: "StartsSlow", metric: o.own(cloud.StartLatency, "p99", 5), above: 30_000, points: 2, of: 3})
 	o.alarm(alarm{name: "WorkersLost", metric: o.own(cloud.Recovered, "Sum", 5), above: 5})
@@ -301,7 +302,8 @@ func (o *ops) dashboard() {
 	core := map[string]*string{"TableName": o.data.Core.TableName()}
 	board := awscloudwatch.NewDashboard(o.stack, jsii.String("Dashboard"),
 		&awscloudwatch.DashboardProps{DashboardName: jsii.String("agents-" + o.stage.Name)})
-	// Is it us or the model? The first row is ours, the second theirs: where a run's time goes, and what fails.
+	// Is it the service or the model? The first row is for the service, the second for the model: where a run's time
+	// goes, and what fails.
 	board.AddWidgets(
 		graph("Ours: from queued to running, ms", both(cloud.StartLatency)...),
 		graph("Ours: an agent's loop, without its waits for models and tools, ms", both(cloud.OwnTime)...),
@@ -334,7 +336,7 @@ func (o *ops) dashboard() {
 	)
 }
 
-// queries are saved queries of the logs for common questions of operators.
+// queries saves queries of the logs for common questions of operators.
 func (o *ops) queries() {
 	var groups []any
 	for _, name := range slices.Sorted(maps.Keys(o.groups)) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// What tables and the bucket keep, and what the service stack knows of them.
+// The requirements on the data that tables and the bucket keep, and on the service stack's knowledge of it.
 
 var dataRequirements = []requirement{
 	{"tables expire what has a life, and the core can be put back", func(all templates) (wrong []string) {
@@ -114,7 +114,7 @@ var dataRequirements = []requirement{
 	}, func(all templates) { delete(all.the("AWS::DynamoDB::GlobalTable", "Core"), "WarmThroughput") }},
 }
 
-// exports are the names under which the data stack's resources are known to the service.
+// exports has the names under which the service knows the data stack's resources.
 var exports = []string{
 	"ExportsOutputFnGetAttBlobsF0F01DC6Arn220BCD82", "ExportsOutputFnGetAttCoreC65142A7ArnA1AA4B71",
 	"ExportsOutputFnGetAttFeed908EF2E5Arn88DE9EF6", "ExportsOutputFnGetAttImages2D38C313Arn6C6DDC6E",

@@ -13,7 +13,8 @@ import (
 	"agentplatform/internal/api/httpapi"
 )
 
-// How requests come in: by the distribution alone, to the gateway or to the streams' load balancer.
+// The requirements on incoming requests: they come only through the distribution, to the gateway or to the streams'
+// load balancer.
 
 var frontRequirements = []requirement{
 	{"CloudFront, and nobody else, reaches the balancer", func(all templates) (wrong []string) {
@@ -197,7 +198,7 @@ var frontRequirements = []requirement{
 	{"the load balancer closes an idle connection before the service does", func(all templates) (wrong []string) {
 		service := httpapi.IdleTimeout.Seconds()
 		for id, b := range all.of("AWS::ElasticLoadBalancingV2::LoadBalancer") {
-			idle := 60.0 // where nothing is said
+			idle := 60.0 // the default
 			for _, a := range list(b["LoadBalancerAttributes"]) {
 				if object(a)["Key"] == "idle_timeout.timeout_seconds" {
 					idle, _ = strconv.ParseFloat(fmt.Sprint(object(a)["Value"]), 64)

@@ -12,8 +12,8 @@ import (
 	"agentplatform/infra/cloudwatch"
 )
 
-// How functions are invoked: by queues and the schedule, with which part of the account's concurrency, at which
-// version.
+// The requirements on invocations of functions: by queues and the schedule, with their part of the account's
+// concurrency, at the right version.
 
 var functionsRequirements = []requirement{
 	{"a message stays hidden for as long as its function may run", func(all templates) (wrong []string) {
@@ -132,7 +132,7 @@ var functionsRequirements = []requirement{
 		}
 		for id, g := range all.of("AWS::CodeDeploy::DeploymentGroup") {
 			least := 2
-			if strings.HasPrefix(id, "Reader") { // it is throttled by many files, whatever its version
+			if strings.HasPrefix(id, "Reader") { // many files throttle every version of it
 				least = 1
 			}
 			if len(list(object(g["AlarmConfiguration"])["Alarms"])) < least ||

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// What is told to people: alarms, logs, the commit, and what it costs.
+// The requirements on monitoring: alarms, logs, the commit and costs.
 
 var opsRequirements = []requirement{
 	{"alarms can tell, and somebody hears it", func(all templates) (wrong []string) {
@@ -173,7 +173,8 @@ var opsRequirements = []requirement{
 	}, func(all templates) { delete(all.the("AWS::ECS::Service", "Stream"), "PropagateTags") }},
 }
 
-// watched is how many metrics the alarms watch, each of which is paid for; but those of SpansDropped.
+// watched returns the number of metrics that the alarms watch, each of which is paid for. It leaves out those of
+// SpansDropped.
 func (all templates) watched() (n int) {
 	for id, a := range all.of("AWS::CloudWatch::Alarm") {
 		for _, q := range list(a["Metrics"]) {
@@ -188,7 +189,7 @@ func (all templates) watched() (n int) {
 	return n
 }
 
-// admits says whether a topic's policy lets a service of this account publish.
+// admits reports whether a topic's policy lets a service of this account publish.
 func (all templates) admits(topic, service string) bool {
 	for _, p := range all.of("AWS::SNS::TopicPolicy") {
 		if !strings.Contains(text(p["Topics"]), topic) {

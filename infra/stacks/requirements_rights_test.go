@@ -17,8 +17,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// What roles may do, and what they must never do. That each grant is needed, and none is missing, is seen where the
-// programs run: in infra/local.
+// The requirements on the rights of roles, and on rights that they must never have. infra/local checks, with running
+// programs, that each grant is needed and none is missing.
 
 var rightsRequirements = []requirement{
 	{"each role may what it needs, and no more", func(all templates) (wrong []string) {
@@ -231,7 +231,7 @@ var rightsRequirements = []requirement{
 var logicalID = regexp.MustCompile(`(Core|Feed|Blobs|Images|SealingKey|Secrets|RunQueue|WebhookQueue|` +
 	`BrokerLive|ReaderLive|JobQueue|IngestQueue|RunDead|WebhookDead|JobDead|IngestDead|PauseMachine)[0-9A-F]{8}`)
 
-// rights of a role as "action on resource"; resources have the names that the program gives them.
+// rights returns the rights of a role as "action on resource". Resources have the names that the program gives them.
 func (all templates) rights(role string) []string {
 	var found []string
 	for id, p := range all.of("AWS::IAM::Policy") {
@@ -261,7 +261,7 @@ func (all templates) rights(role string) []string {
 	return slices.Compact(found)
 }
 
-// roles are the platform's own roles: rights that each may have, and rights that it must never have.
+// roles has the platform's own roles: rights that each may have, and rights that it must never have.
 var roles = map[string]struct{ may, never []string }{
 	"ChatFunction": {
 		[]string{"dynamodb:PutItem on Core", "dynamodb:GetItem on Core", "sqs:SendMessage on RunQueue",
@@ -330,20 +330,20 @@ var roles = map[string]struct{ may, never []string }{
 	},
 }
 
-// stars are the statements that need every resource: their actions accept no narrower one.
+// stars has the statements that need every resource, because their actions accept no narrower one.
 var stars = map[string]string{
 	"ecr:GetAuthorizationToken": "a token is for the registry, not for a repository",
 	"xray:PutTraceSegments":     "X-Ray has no resource that spans are put into",
 }
 
-// like says whether a text matches a pattern of IAM.
+// like reports whether a string matches a pattern of IAM.
 func like(pattern, text string) bool {
 	quoted := regexp.QuoteMeta(pattern)
 	wild := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(quoted)
 	return regexp.MustCompile("(?s)^" + wild + "$").MatchString(text)
 }
 
-// statements of a role's own policies.
+// statements returns the statements of a role's own policies.
 func (all templates) statements(role string) (found []properties) {
 	for id, p := range all.of("AWS::IAM::Policy") {
 		if !strings.HasPrefix(id, role) {
@@ -362,7 +362,7 @@ func plant(all templates, role string, statement properties) {
 	document["Statement"] = append(list(document["Statement"]), statement)
 }
 
-// Where spans go to a collector, or nowhere, X-Ray is not spoken of.
+// A stage without a trace collector, or with one that is not X-Ray, has no right to X-Ray.
 func TestNoRightToXRayWithoutItsAddress(t *testing.T) {
 	defer jsii.Close()
 	elsewhere := synthesised(t, "prod", func(s *stage.Stage) {

@@ -14,8 +14,8 @@ import (
 	"agentplatform/infra/stage"
 )
 
-// requirement is one on the templates: check returns what is wrong, and spoil is a change to the templates that
-// the check must detect.
+// requirement is a requirement on the templates. check returns the violations. spoil changes the templates in a way
+// that check must detect.
 type requirement struct {
 	name  string
 	check func(templates) []string
@@ -53,7 +53,7 @@ func TestTheTemplatesMeetTheirRequirements(t *testing.T) {
 			}
 		}
 		slices.Sort(ids)
-		// Another logical id means a new, empty resource: never change one of these.
+		// Another logical id means a new, empty resource. Never change one of these.
 		assert.Equal(t, []string{"BlobsF0F01DC6", "CoreC65142A7", "Feed908EF2E5", "Images2D38C313",
 			"SealingKey98C9818D", "SecretsA3BCC2E9", "Vectors"}, ids)
 		core := text(all.the("AWS::DynamoDB::GlobalTable", "Core")["Replicas"])

@@ -16,10 +16,10 @@ import (
 	"agentplatform/infra/iam"
 )
 
-// What the policies mean for calls. That each grant is needed, and none is missing, is seen where the programs run: in
-// infra/local.
+// The decisions of the policies on calls. infra/local checks, with running programs, that each grant is needed and none
+// is missing.
 
-// decided are the stacks' policies, ready to decide.
+// decided returns the stacks' policies, ready to decide.
 func (all templates) decided() (*iam.Stacks, error) {
 	raw := map[string][]byte{}
 	for name, t := range all {
@@ -32,8 +32,8 @@ func (all templates) decided() (*iam.Stacks, error) {
 	return iam.Read(raw, "eu-central-1", "123456789012")
 }
 
-// secretCalls are all calls that would give a secret to a program: of each key for owners of each kind and for none,
-// and of each secret.
+// secretCalls returns all calls that would give a secret to a program: of each key for owners of each kind and for
+// none, and of each secret.
 func (all templates) secretCalls(s *iam.Stacks) (calls []iam.Call) {
 	const here, id = "eu-central-1:123456789012:", "0123456789abcdef01234567"
 	for key := range all.of("AWS::KMS::Key") {
@@ -56,8 +56,8 @@ func bound(owner string) map[string][]string {
 	return map[string][]string{"kms:encryptioncontext:owner": {owner}, "kms:encryptioncontextkeys": {"owner"}}
 }
 
-// opened says which secrets whatever takes requests from outside is given, as the policies are evaluated, and whether
-// the broker is given none, which is there for that.
+// opened returns the secrets that programs with requests from outside can read, by evaluation of the policies. It also
+// returns an error if the broker, which is there to open secrets, can open none.
 func (all templates) opened() []string {
 	s, err := all.decided()
 	if err != nil {
@@ -83,7 +83,7 @@ func (all templates) opened() []string {
 	return wrong
 }
 
-// eachGrantIsNeeded takes each grant away in turn, and sees that a call which needs it is refused then.
+// eachGrantIsNeeded removes each grant in turn, and checks that a call which needs it is then refused.
 func eachGrantIsNeeded(t *testing.T, all templates) {
 	s, err := all.decided()
 	require.NoError(t, err)
@@ -113,19 +113,19 @@ func eachGrantIsNeeded(t *testing.T, all templates) {
 	}
 }
 
-// opening are the actions by which a secret can be read, or the right to read it be had. An invocation of the broker
-// is none: it gives no secret out.
+// opening has the actions by which a role can read a secret, or get the right to read it. An invocation of the broker
+// is not one: the broker returns no secret.
 var opening = []string{"kms:Decrypt", "kms:ReEncryptFrom", "kms:CreateGrant", "kms:PutKeyPolicy",
 	"secretsmanager:GetSecretValue", "secretsmanager:BatchGetSecretValue", "secretsmanager:PutResourcePolicy",
 	"ssm:GetParameter", "sts:AssumeRole", "iam:PassRole", "iam:PutRolePolicy", "iam:AttachRolePolicy",
 	"lambda:InvokeFunction", "lambda:InvokeAsync", "lambda:UpdateFunctionCode", "lambda:UpdateFunctionConfiguration",
 	"lambda:GetFunction"}
 
-// harmless are policies of AWS that let nobody read a secret: to write logs.
+// harmless has the policies of AWS that give no right to read a secret: they let a program write logs.
 var harmless = []string{"service-role/AWSLambdaBasicExecutionRole"}
 
-// public are the roles of whatever takes requests from outside: the functions that a method of the API or an address
-// of their own leads to, and the tasks behind the load balancer.
+// public returns the roles of programs with requests from outside. These are functions behind a method of the API or
+// with a URL of their own, and the tasks behind the load balancer.
 func (all templates) public() (ids map[string]bool, wrong []string) {
 	ids = map[string]bool{}
 	entrances := []any{}
@@ -169,7 +169,7 @@ func (all templates) public() (ids map[string]bool, wrong []string) {
 	return ids, wrong
 }
 
-// role is the logical id of the role that a reference refers to.
+// role returns the logical id of the role that a reference refers to.
 func (all templates) role(reference any) string {
 	for id := range all.of("AWS::IAM::Role") {
 		if strings.Contains(text(reference), `"`+id+`"`) {
@@ -179,8 +179,8 @@ func (all templates) role(reference any) string {
 	return ""
 }
 
-// decrypting says which secrets whatever takes requests from outside can read, by its role's policies or those of the
-// key and the secret.
+// decrypting returns the secrets that programs with requests from outside can read, by the policies of their role, of
+// the key or of the secret.
 func (all templates) decrypting() []string {
 	public, wrong := all.public()
 	described := all.of("AWS::IAM::Role")
@@ -217,7 +217,7 @@ func (all templates) decrypting() []string {
 			}
 		}
 	}
-	// A key or a secret may let somebody in by itself; the account's own line leaves it to the roles.
+	// A key or a secret may admit a role by itself. The line with the account leaves the decision to the roles.
 	for kind, member := range map[string]string{
 		"AWS::KMS::Key": "KeyPolicy", "AWS::SecretsManager::ResourcePolicy": "ResourcePolicy",
 	} {
@@ -233,7 +233,7 @@ func (all templates) decrypting() []string {
 	return wrong
 }
 
-// readable says by which actions a statement lets a role read secrets.
+// readable returns the actions by which a statement lets a role read secrets.
 func readable(role string, s properties) (wrong []string) {
 	if s["Effect"] == "Deny" {
 		return nil

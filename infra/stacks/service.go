@@ -34,7 +34,7 @@ import (
 	"agentplatform/internal/wiring/cloud"
 )
 
-// service is the resources without data: they can be replaced at any time.
+// service has the resources without data. They can be replaced at any time.
 type service struct {
 	stack     awscdk.Stack
 	Queues    map[string]awssqs.Queue
@@ -73,35 +73,35 @@ type function struct {
 	core        may
 	single      bool // reads single items of the core table, no ranges of them
 	indexes     bool // may read the core table's indexes
-	watches     bool // may read streams of runs, and say that somebody does
-	shares      bool // counts requests of keys together with others; those that watch do, too
-	tells       bool // may write streams of runs, for those who read them
+	watches     bool // may read streams of runs, and record that they have readers
+	shares      bool // counts requests of keys together with other processes; those that watch do, too
+	tells       bool // may write streams of runs for their readers
 	bucket      may
 	sends       []string // queues that it may send to
 	stopsPauses bool
 	waitsPauses bool     // may start pause timers
-	seals       []string // of which owners it may seal secrets
-	opens       []string // of which owners it may open sealed secrets
+	seals       []string // the owners whose secrets it may seal
+	opens       []string // the owners whose sealed secrets it may open
 	secrets     bool     // may read the deployment's secrets
 	calls       bool     // may call models
 	embeds      bool     // may call embedding models
-	vectors     []string // what it may do with the index of documents
-	loops       bool     // sends to its own queue on purpose: hand-overs, and the next parked message of a chat
+	vectors     []string // its actions on the index of documents
+	loops       bool     // sends to its own queue on purpose: released runs, and the next parked message of a chat
 	asks        string   // the function that it may invoke
-	bare        bool     // has no settings, and no name of anything
-	traces      bool     // leaves spans, where a setting says whom they are sent to
+	bare        bool     // has no settings, and no name of a resource
+	traces      bool     // sends spans if a setting has the address of a collector
 }
 
-// The owners that secrets are sealed for (kmsseal), as patterns of IAM: an organization for its webhook secret, by its
-// id, and for what is sent along with its push notifications (record.PushSealedFor); and a toolkit for its credentials,
-// by the ids of organization and toolkit. Pushes and toolkits may be of no organization.
+// The owners of sealed secrets (kmsseal), as patterns of IAM. An organization owns its webhook secret, by its id, and
+// the secrets of its push notifications (record.PushSealedFor). A toolkit owns its credentials, by the ids of
+// organization and toolkit. Push notifications and toolkits may be without an organization.
 const (
 	organizations = "????????????????????????"
 	pushes        = "*/push"
 	toolkits      = "*/????????????????????????"
 )
 
-// The functions that others ask: the one that opens secrets for those that the internet reaches, and the one that
+// The functions that other functions invoke. One opens secrets for functions with requests from the internet. The other
 // reads files for worker.
 const (
 	broker = "broker"
@@ -118,8 +118,8 @@ const (
 	ingestQueue  = "ingest"
 )
 
-// What may be done with the index of documents: to search it, a filter and the metadata of what was found need the
-// right to get vectors, too.
+// The rights to the index of documents. A search with a filter, or with metadata in its results, also needs the right
+// to get vectors.
 var (
 	searches = []string{"s3vectors:GetIndex", "s3vectors:QueryVectors", "s3vectors:GetVectors",
 		"s3vectors:ListVectors"}
@@ -128,20 +128,20 @@ var (
 		"s3vectors:DeleteVectors", "s3vectors:DeleteIndex"}
 )
 
-// Who is asked stands before who asks.
+// A function stands before those that invoke it.
 var functions = []function{
 	{name: "chat", memory: 256, timeout: 900, core: write, indexes: true, watches: true, bucket: write,
 		sends: []string{runQueue, webhookQueue}, stopsPauses: true, seals: []string{pushes}, traces: true},
-	// It has as long as whoever asks it. A document of a toolkit may be 32 MiB.
+	// It has as much time as its caller. A document of a toolkit may be 32 MiB.
 	{name: broker, memory: 512, timeout: 29, core: write, bucket: write,
 		opens: []string{organizations, toolkits}, secrets: true, traces: true},
 	{name: "api", memory: 512, timeout: 29, core: write, shares: true, indexes: true, bucket: write,
 		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true,
 		seals: []string{organizations, toolkits}, embeds: true, vectors: searches, asks: broker, traces: true},
-	// A file is read by a child process of up to 384 MB. The first PDF of an instance has one of 433 MB compile what
-	// reads PDFs. More makes it faster.
+	// A child process of up to 384 MB reads a file. The first PDF of an instance needs a child of 433 MB, which
+	// compiles the PDF reader. With more memory it is faster.
 	{name: reader, memory: 1024, timeout: int(files.Longest/time.Second) + 10, bare: true},
-	// It waits for a model most of its time, and is paid for by its memory.
+	// It waits for a model most of its time, and its memory determines its price.
 	{name: "worker", memory: 224, timeout: 900, core: write, tells: true, bucket: write,
 		sends: []string{runQueue, webhookQueue}, stopsPauses: true, waitsPauses: true,
 		opens: []string{toolkits}, secrets: true, calls: true, embeds: true, vectors: searches, loops: true,
@@ -151,7 +151,7 @@ var functions = []function{
 	{name: "job", memory: 512, timeout: 300, core: write, indexes: true, bucket: write,
 		sends: []string{runQueue, webhookQueue, ingestQueue}, stopsPauses: true,
 		vectors: slices.Concat(fills, empties), traces: true},
-	// A document is read by a child process of up to 576 MB, and its text and chunks are in memory beside it.
+	// A child process of up to 576 MB reads a document. Its text and chunks are in memory at the same time.
 	{name: "ingest", memory: 2048, timeout: 900, core: write, bucket: write, secrets: true, embeds: true,
 		vectors: fills, traces: true},
 	{name: "sweeper", memory: 256, timeout: 55, core: write, indexes: true, bucket: write,
@@ -162,10 +162,10 @@ func described(name string) function {
 	return functions[slices.IndexFunc(functions, func(f function) bool { return f.name == name })]
 }
 
-// streamRights are those of the stream service, which is a container and no function.
+// streamRights are the rights of the stream service, which is a container and not a function.
 var streamRights = function{name: "stream", core: read, watches: true, bucket: read, traces: true}
 
-// guardrail is the resource of a guardrail that is named by its ID or its ARN.
+// guardrail returns the resource of a guardrail, given by its ID or its ARN.
 func guardrail(id string) *string {
 	if strings.HasPrefix(id, "arn:") {
 		return jsii.String(id)
@@ -202,7 +202,7 @@ func bedrockModels(list string) (resources []*string) {
 	return resources
 }
 
-// embeddingModels returns the resources behind those of a list of embedding models that are of Bedrock.
+// embeddingModels returns the resources of the Bedrock models in a list of embedding models.
 func embeddingModels(list string) []*string {
 	var names []string
 	for one := range strings.SplitSeq(list, ",") {
@@ -219,8 +219,9 @@ type consumer struct {
 	function   string
 	receives   int // receives before a message becomes a dead letter
 	visibility int // seconds; at least the function's timeout
-	// The age of the oldest message that raises an alarm, in seconds. That is the oldest that has not been deleted, so
-	// one that is at work counts; 0, where that may take longer: an alarm is raised by how many wait.
+	// The age of the oldest message at which an alarm is raised, in seconds. The oldest message is one that has not
+	// been deleted, so messages in progress count. 0: work may take longer, and the alarm is raised by the number of
+	// waiting messages.
 	old    float64
 	atOnce func(stage.Stage) int
 }
@@ -228,9 +229,9 @@ type consumer struct {
 var consumers = []consumer{
 	{runQueue, "worker", 5, 16 * 60, 0, func(s stage.Stage) int { return s.Workers }},
 	{webhookQueue, "webhook", 8, 2 * 60, 0, func(s stage.Stage) int { return s.Senders }},
-	// A rebuild of a knowledge base keeps one for as long as it lasts, or a few minutes at a time.
+	// A rebuild of a knowledge base keeps a message for as long as it lasts, or for a few minutes at a time.
 	{jobQueue, "job", 5, 6 * 60, 30 * 60, func(s stage.Stage) int { return s.Jobs }},
-	// Thousands of documents that come at once wait for each other, and an ingestion may take an hour in all.
+	// Thousands of documents that come together wait for each other. An ingestion may take an hour in all.
 	{ingestQueue, "ingest", 5, 16 * 60, 60 * 60, func(s stage.Stage) int { return s.Ingesters }},
 }
 
@@ -292,7 +293,7 @@ func (v *service) queue(c consumer) {
 	})
 }
 
-// machine is the state machine that waits for the end of a pause and then sends a nudge to the run queue.
+// machine makes the state machine that waits for the end of a pause and then sends a wakeup to the run queue.
 func (v *service) machine() {
 	v.Machine = awsstepfunctions.NewStateMachine(v.stack, jsii.String("PauseMachine"),
 		&awsstepfunctions.StateMachineProps{
@@ -324,7 +325,7 @@ func (v *service) environment() map[string]*string {
 		"INGEST_QUEUE_URL": v.Queues[ingestQueue].QueueUrl(), "VECTOR_BUCKET": v.data.Index,
 		"JOB_QUEUE_URL": v.Queues[jobQueue].QueueUrl(), "PAUSE_MACHINE_ARN": v.Machine.StateMachineArn(),
 		"SEALING_KEY": v.data.Key.KeyId(), "SECRETS_ARN": v.data.Secret.SecretArn(),
-		// Lambda accepts events of 6 MB, with the request's body in base64: 4 MiB and the form around them.
+		// Lambda accepts events of 6 MB, with the request's body in base64: 4 MiB and the other fields of the event.
 		"KEY_CHATS": jsii.String(strconv.Itoa(v.stage.KeyChats())),
 		"MAX_BODY":  jsii.String(strconv.Itoa(4<<20 + 64<<10)), "LEASE": jsii.String("60s"),
 	}
@@ -361,13 +362,13 @@ func (v *service) function(f function) {
 	v.Functions[f.name] = made
 	v.Live[f.name] = awslambda.NewAlias(v.stack, jsii.String(title(f.name)+"Live"), &awslambda.AliasProps{
 		AliasName: jsii.String("live"), Version: made.CurrentVersion(),
-		// What is invoked without anybody waiting is the sweeper, each minute anew.
+		// Only the sweeper is invoked without a waiting caller, once each minute.
 		RetryAttempts: jsii.Number(0), MaxEventAge: awscdk.Duration_Minutes(jsii.Number(1)),
 	})
 	v.grant(made, f)
 }
 
-// reserved is a function's part of the account's concurrency; nil: none is set apart.
+// reserved returns a function's part of the account's concurrency; nil: it has no part of its own.
 func reserved(s stage.Stage, name string) *float64 {
 	if n, ok := s.Reserved()[name]; ok {
 		return jsii.Number(n)
@@ -379,10 +380,11 @@ var (
 	itemReads   = []string{"dynamodb:GetItem", "dynamodb:BatchGetItem"}
 	rangeReads  = []string{"dynamodb:Query"}
 	tableWrites = []string{"dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"}
-	// Who reads a run's stream leaves a row that says so, and who writes it looks at that.
+	// A reader of a run's stream writes a row that shows that it reads. The stream's writer checks that row.
 	streamReads  = []string{"dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:PutItem"}
 	streamWrites = []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem"}
-	// Who answers requests tells the others how much of its limit a key has used; who reads streams may do that anyway.
+	// A process that answers requests writes, for the other processes, how much of its limit a key has used. Readers of
+	// streams have this right anyway.
 	keyShares = []string{"dynamodb:Query", "dynamodb:PutItem"}
 )
 
@@ -412,8 +414,8 @@ func (v *service) grant(to awsiam.IGrantable, f function) {
 	for _, name := range f.sends {
 		allow(true, []string{"sqs:SendMessage"}, v.Queues[name].QueueArn())
 	}
-	// A data key is of one owner, whom each use of it must name, and nothing else: to have a new one tells nothing of
-	// those before.
+	// Each data key has one owner. Each use of the key must name the owner, and nothing else. A new data key reveals
+	// nothing about earlier ones.
 	for _, key := range []struct {
 		action string
 		owners []string
@@ -439,12 +441,12 @@ func (v *service) grant(to awsiam.IGrantable, f function) {
 	}))
 }
 
-// grantCalls gives the rights to call what is no part of the stage: the receiver of spans, secrets, models, the index.
+// grantCalls gives the rights to call things outside the stage: the receiver of spans, secrets, models, the index.
 func (v *service) grantCalls(f function, allow func(given bool, actions []string, resources ...*string)) {
 	settings := v.stage.Settings
 	// "sending spans to the OTLP traces endpoint, which is authorized as xray:PutTraceSegments":
-	// https://docs.aws.amazon.com/xray/latest/devguide/xray-opentelemetry-bearer-token.html. X-Ray has no resource that
-	// spans are put into.
+	// https://docs.aws.amazon.com/xray/latest/devguide/xray-opentelemetry-bearer-token.html.
+	// X-Ray has no resource for the spans.
 	allow(f.traces && cloud.XRayRegion(settings["OTEL_EXPORTER_OTLP_ENDPOINT"]) != "",
 		[]string{"xray:PutTraceSegments"}, jsii.String("*"))
 	allow(f.secrets, []string{"secretsmanager:GetSecretValue"}, v.data.Secret.SecretArn())
@@ -454,8 +456,8 @@ func (v *service) grantCalls(f function, allow func(given bool, actions []string
 	allow(f.calls && len(models) > 0 && guard != "", []string{"bedrock:ApplyGuardrail"}, guardrail(guard))
 	models = embeddingModels(settings["EMBEDDING_MODELS"])
 	allow(f.embeds && len(models) > 0, []string{"bedrock:InvokeModel"}, models...)
-	// The indexes in the bucket are made as knowledge bases are. The right to the bucket tells a missing index from a
-	// missing bucket.
+	// Each new knowledge base makes its index in the bucket. The right to the bucket distinguishes a missing index from
+	// a missing bucket.
 	searched := len(f.vectors) > 0
 	allow(searched, f.vectors, jsii.String(*v.data.IndexARN+"/index/*"))
 	allow(searched, []string{"s3vectors:GetVectorBucket"}, v.data.IndexARN)
@@ -476,7 +478,7 @@ func problemBody(code, message, request string) string {
 		quoted(code), quoted(message), quoted(message), quoted(request))
 }
 
-// accessLog is what is logged of each request: nothing of its query, its headers or its body.
+// accessLog is the log line of each request. It has nothing of the request's query, headers or body.
 const accessLog = `{"level":"INFO","msg":"a request","request_id":"$context.requestId",` +
 	`"time":"$context.requestTimeEpoch","address":"$context.identity.sourceIp","method":"$context.httpMethod",` +
 	`"path":"$context.path","route":"$context.resourcePath","status":"$context.status",` +
@@ -486,11 +488,12 @@ const accessLog = `{"level":"INFO","msg":"a request","request_id":"$context.requ
 func (v *service) restAPI() {
 	v.API = awsapigateway.NewRestApi(v.stack, jsii.String("Gateway"), &awsapigateway.RestApiProps{
 		RestApiName: jsii.String("agents-" + v.stage.Name),
-		// The account's role with which API Gateway writes access logs: one for all stages, so it stays when one goes.
+		// The account's role with which API Gateway writes access logs. All stages share it, so it stays when a stage
+		// is deleted.
 		CloudWatchRole: jsii.Bool(true), CloudWatchRoleRemovalPolicy: awscdk.RemovalPolicy_RETAIN,
 		EndpointTypes:    &[]awsapigateway.EndpointType{awsapigateway.EndpointType_REGIONAL},
 		BinaryMediaTypes: jsii.Strings("multipart/form-data", "application/octet-stream"),
-		// Only the distribution may call it: it shows a key that nobody else has.
+		// Only the distribution may call it, with a key that no other client has.
 		DefaultMethodOptions: &awsapigateway.MethodOptions{ApiKeyRequired: jsii.Bool(true)},
 		DeployOptions: &awsapigateway.StageOptions{
 			StageName: jsii.String("api"), MetricsEnabled: jsii.Bool(true),
@@ -528,8 +531,8 @@ func (v *service) restAPI() {
 	}
 }
 
-// originKey makes the key that the distribution shows the gateway with each request. Without it the gateway refuses a
-// request, so that nobody comes past the distribution, its web ACL and the address of the client that it tells.
+// originKey makes the key that the distribution sends to the gateway with each request. Without it the gateway refuses
+// a request. So no client can bypass the distribution with its web ACL and its header of the client's address.
 func (v *service) originKey() {
 	secret := awssecretsmanager.NewSecret(v.stack, jsii.String("OriginKey"), &awssecretsmanager.SecretProps{
 		GenerateSecretString: &awssecretsmanager.SecretStringGenerator{PasswordLength: jsii.Number(40),
@@ -544,8 +547,8 @@ func (v *service) originKey() {
 	output(v.stack, "OriginKeyArn", secret.SecretArn())
 }
 
-// routes sends requests whose response may be a stream (POST /chat, MCP, A2A, AG-UI, and responses that are begun or
-// read) to a function of their own, and everything else to api.
+// routes sends requests whose response may be a stream to a function of their own: POST /chat, MCP, A2A, AG-UI, and
+// responses that are begun or read. Everything else goes to api.
 func (v *service) routes() {
 	whole := awsapigateway.NewLambdaIntegration(v.Live["api"], nil)
 	streamed := awsapigateway.NewLambdaIntegration(v.Live["chat"], &awsapigateway.LambdaIntegrationOptions{

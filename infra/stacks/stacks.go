@@ -1,8 +1,7 @@
-// Package stacks is the infrastructure: data (what must not be lost), edge (what CloudFront takes from us-east-1 alone)
-// and service (what can be replaced, with its monitoring).
+// Package stacks is the infrastructure: data (must not be lost), edge (CloudFront takes it from us-east-1 alone) and
+// service (can be replaced, with its monitoring).
 //
-// The shapes of tables and of the state machine come from the adapters that use them. It imports those and the
-// CDK.
+// The shapes of tables and of the state machine come from the adapters that use them. It imports those and the CDK.
 package stacks
 
 import (
@@ -13,11 +12,11 @@ import (
 	"agentplatform/infra/stage"
 )
 
-// Found is what a deploy finds out before it synthesizes; see scripts/preflight.
+// Found has the values that a deploy finds before it synthesizes; see scripts/preflight.
 type Found struct {
 	Binaries string // the folder that holds a folder for each function
 	Image    string // digest or tag of the stream service's image
-	// OriginPrefixList is the managed list of the addresses that CloudFront calls origins from, which has another ID in
+	// OriginPrefixList is the managed list of the addresses from which CloudFront calls origins. Its ID is different in
 	// each Region.
 	OriginPrefixList string
 	Zones            []string // availability zones that CloudFront reaches origins in; empty: the first two
@@ -29,7 +28,7 @@ type Found struct {
 // New makes the stacks of a stage, and returns them.
 func New(scope constructs.Construct, s stage.Stage, found Found) (all []awscdk.Stack) {
 	stack := func(what, region string, protected bool) awscdk.Stack {
-		// CloudFormation gives them to each resource: none may change from one deploy to the next.
+		// CloudFormation copies them to each resource, so none may change from one deploy to the next.
 		tags := map[string]*string{"service": jsii.String("agents"), "stage": jsii.String(s.Name)}
 		properties := &awscdk.StackProps{
 			StackName: jsii.String("agents-" + s.Name + "-" + what), TerminationProtection: jsii.Bool(protected),
@@ -48,7 +47,7 @@ func New(scope constructs.Construct, s stage.Stage, found Found) (all []awscdk.S
 	}
 	v := newService(stack("service", "", false), s, data, found)
 	v.canaries(newOps(v).raised)
-	// The service's stack is deployed last, and taken back whole. An output is of no resource.
+	// The service's stack is deployed last, and rolled back as a whole. An output does not belong to a resource.
 	for name, commit := range map[string]string{"Commit": found.Commit, "CommitBefore": found.CommitBefore} {
 		if commit != "" {
 			output(v.stack, name, jsii.String(commit))

@@ -23,7 +23,7 @@ type templates map[string]map[string]any
 
 var functions = []string{"chat", "api", "broker", "reader", "worker", "webhook", "job", "ingest", "sweeper"}
 
-// geographies are what names of inference profiles begin with.
+// geographies has the prefixes of names of inference profiles.
 var geographies = []string{"us", "us-gov", "eu", "apac", "jp", "au", "ca", "global"}
 
 func synthesised(t *testing.T, name string, change func(*stage.Stage)) templates {
@@ -97,7 +97,7 @@ func (all templates) the(kind, prefix string) properties {
 	panic("there is no " + kind + " " + prefix)
 }
 
-// id is the logical id of a resource.
+// id returns the logical id of a resource.
 func (all templates) id(kind, prefix string) string {
 	for id := range all.of(kind) {
 		if strings.HasPrefix(id, prefix) {
@@ -118,7 +118,7 @@ func text(v any) string           { b, _ := json.Marshal(v); return string(b) }
 
 func number(v any) float64 { n, _ := v.(float64); return n }
 
-// several are the strings of a member that is one string or a list.
+// several returns the strings of a member that is one string or a list.
 func several(v any) []string {
 	if s, ok := v.(string); ok {
 		return []string{s}
@@ -137,7 +137,7 @@ func several(v any) []string {
 	return all
 }
 
-// aliases are those that a reference refers to.
+// aliases returns the aliases that a reference refers to.
 func (all templates) aliases(reference any) (found []properties) {
 	for id, p := range all.of("AWS::Lambda::Alias") {
 		if strings.Contains(text(reference), `"`+id+`"`) {
@@ -147,7 +147,7 @@ func (all templates) aliases(reference any) (found []properties) {
 	return found
 }
 
-// invoked is the function behind a reference to its alias.
+// invoked returns the function behind a reference to its alias.
 func (all templates) invoked(reference any) properties {
 	if alias := all.target("AWS::Lambda::Alias", reference); alias != nil {
 		return all.target("AWS::Lambda::Function", alias["FunctionName"])
@@ -155,7 +155,7 @@ func (all templates) invoked(reference any) properties {
 	return nil
 }
 
-// target is the resource that a reference refers to.
+// target returns the resource that a reference refers to.
 func (all templates) target(kind string, reference any) properties {
 	for id, p := range all.of(kind) {
 		if strings.Contains(text(reference), `"`+id+`"`) {

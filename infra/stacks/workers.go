@@ -16,7 +16,7 @@ import (
 
 const (
 	workerMemory = 2048 // MB of a task: 200 runs, some of which hold pictures
-	// workerHeap is what Go's garbage collector keeps the worker itself under.
+	// workerHeap is the limit under which Go's garbage collector keeps the worker itself.
 	workerHeap = "1600MiB"
 	// workersBusy is the share of a task's runs at which more tasks start.
 	workersBusy = 0.7
@@ -48,7 +48,7 @@ func (v *service) run(c containers) (awsecs.FargateService, awsecs.FargateTaskDe
 	container := &awsecs.ContainerDefinitionOptions{
 		Image:       awsecs.ContainerImage_FromEcrRepository(v.data.Images, jsii.String(v.found.Image)),
 		Environment: &environment, ReadonlyRootFilesystem: jsii.Bool(true),
-		// More than the time that it takes to release the runs or to end the streams.
+		// More than the time to release the runs or to end the streams.
 		StopTimeout: seconds(60),
 		Logging: awsecs.LogDriver_AwsLogs(&awsecs.AwsLogDriverProps{LogGroup: v.logs(c.name),
 			StreamPrefix: jsii.String(c.name)}),
@@ -67,7 +67,7 @@ func (v *service) run(c containers) (awsecs.FargateService, awsecs.FargateTaskDe
 		AssignPublicIp:    jsii.Bool(true),
 		VpcSubnets:        &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PUBLIC},
 		MinHealthyPercent: jsii.Number(100), MaxHealthyPercent: jsii.Number(200),
-		// what a stage costs is found by its tag
+		// the tag by which the costs of a stage are found
 		PropagateTags:  awsecs.PropagatedTagSource_SERVICE,
 		CircuitBreaker: &awsecs.DeploymentCircuitBreaker{Enable: jsii.Bool(true), Rollback: jsii.Bool(true)},
 	})
@@ -83,8 +83,8 @@ func (v *service) run(c containers) (awsecs.FargateService, awsecs.FargateTaskDe
 	return service, task
 }
 
-// workerService executes runs in containers, many in each, with the rights of the worker function, whose program it is.
-// A task that stops, for a deploy or when there are too many, releases its runs to others.
+// workerService executes runs in containers, many in each. They have the program and the rights of the worker function.
+// A task that stops, for a deploy or because there are too many tasks, releases its runs to others.
 func (v *service) workerService() {
 	_, task := v.run(containers{
 		name: "worker", entry: []string{"/worker"}, memory: workerMemory,

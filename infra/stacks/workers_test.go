@@ -14,8 +14,8 @@ import (
 	"agentplatform/infra/stage"
 )
 
-// TestContainersTakeThePlaceOfTheWorkerFunction: with its program, its rights and those of an event source, and nothing
-// else.
+// TestContainersTakeThePlaceOfTheWorkerFunction checks their program and their rights: those of the function and of an
+// event source, and nothing else.
 func TestContainersTakeThePlaceOfTheWorkerFunction(t *testing.T) {
 	defer jsii.Close()
 	functions := synthesised(t, "prod", func(*stage.Stage) {})
@@ -56,7 +56,7 @@ func TestContainersTakeThePlaceOfTheWorkerFunction(t *testing.T) {
 	}
 	assert.Nil(t, function["ReservedConcurrentExecutions"], "nothing invokes the function")
 
-	// The rights are those of the function, where its event source has some of them.
+	// The rights are those of the function. In the function's case some of them belong to its event source.
 	queue := []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"}
 	statements := func(all templates, role string) (found []string) {
 		for id, policy := range all.of("AWS::IAM::Policy") {

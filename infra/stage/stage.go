@@ -1,5 +1,5 @@
-// Package stage defines what differs between deployments: a typed value per stage, validated before anything is
-// synthesized, by the very readers that the programs read their settings with. It imports these and the standard
+// Package stage defines the differences between deployments: a typed value per stage, validated before anything is
+// synthesized. It uses the readers with which the programs read their settings. It imports these and the standard
 // library.
 package stage
 
@@ -28,27 +28,28 @@ type Stage struct {
 
 	Workers     int // concurrent runs, 2 to 1000; where WorkerTasks is set, to 100,000
 	Senders     int // concurrent webhook deliveries, 2 to 1000
-	Ingesters   int // documents at work at once, 2 to 1000
-	Jobs        int // deletions, retentions, rollups and rebuilds at work at once, 2 to 1000
+	Ingesters   int // documents in progress at the same time, 2 to 1000
+	Jobs        int // deletions, retentions, rollups and rebuilds in progress at the same time, 2 to 1000
 	StreamTasks int // minimum number of containers for streams
-	// WorkerTasks is the minimum number of containers that execute runs, RunsATask each, in the place of the worker
-	// function, which executes one: a run that waits for its model then costs next to nothing. 0: the function does.
+	// WorkerTasks is the minimum number of containers that execute runs, RunsATask each. They replace the worker
+	// function, which executes one run at a time. A run that waits for its model then costs next to nothing. 0: the
+	// function executes runs.
 	WorkerTasks int
 
-	// Concurrency is how many functions the account may run at once, as far as this stage may count on them. Each
-	// function is then given its own part, so that none starves another. 0: nothing is set apart, which is all that an
-	// account can do whose quota is still 10.
+	// Concurrency is how many functions the account may run at the same time, as far as this stage may count on them.
+	// Each function gets its own part, so that none starves another. 0: no function has its own part. An account whose
+	// quota is still 10 has no other choice.
 	Concurrency int
-	Chats       int // POST /chat that wait or stream at once, where Concurrency is set
-	Requests    int // other requests at once, where Concurrency is set
+	Chats       int // parallel POST /chat that wait or stream, where Concurrency is set
+	Requests    int // other parallel requests, where Concurrency is set
 
 	Rate  int // requests a second, of all clients together; beyond it, 429
-	Burst int // how many of them may come at once
-	// AddressRate is how many requests an address may make in five minutes, 10 to 2,000,000,000: a web ACL, for about 6
-	// dollars a month, refuses more. 0: there is none.
+	Burst int // how many of them may come in one burst
+	// AddressRate is how many requests an address may make in five minutes, 10 to 2,000,000,000. A web ACL, for about 6
+	// dollars a month, refuses more. 0: there is no limit.
 	AddressRate int
 
-	// WarmWrites and WarmReads are the units a second that the core table takes from its first minute on: a new one
+	// WarmWrites and WarmReads are the units a second that the core table takes from its first minute on. A new table
 	// takes 4,000 and 12,000, and grows with its load. They can be raised, not lowered, and are paid once. 0: as new.
 	WarmWrites, WarmReads int
 
@@ -67,8 +68,8 @@ var stages = map[string]Stage{
 		Burst: 2500, AddressRate: 30_000},
 }
 
-// Named returns the stage of a name; a mail address takes the place of its AlarmEmail where it is given. It fails where
-// there is no such stage, or where it is invalid.
+// Named returns the stage with a name. A mail address, if given, replaces its AlarmEmail. It fails if there is no such
+// stage, or if the stage is invalid.
 func Named(name, mail string) (Stage, error) {
 	s, ok := stages[name]
 	if !ok {
@@ -82,7 +83,8 @@ func Named(name, mail string) (Stage, error) {
 	return s, s.Validate()
 }
 
-// Whole returns the stage with what neither of those above has, for validators (make validate): none is deployed so.
+// Whole returns the stage with the fields that none of the stages above has, for validators (make validate). No stage
+// is deployed so.
 func (s Stage) Whole() Stage {
 	s.WorkerTasks, s.WarmWrites, s.WarmReads = 2, 10_000, 20_000
 	s.Domain = "agents.example.com"
@@ -95,26 +97,27 @@ func (s Stage) Whole() Stage {
 	return s
 }
 
-// Retentions are the retention times of CloudWatch Logs up to a year, as the CDK names them, by their days.
+// Retentions has the CDK's names for the retention times of CloudWatch Logs up to a year, by their days.
 var Retentions = map[int]string{
 	1: "ONE_DAY", 3: "THREE_DAYS", 5: "FIVE_DAYS", 7: "ONE_WEEK", 14: "TWO_WEEKS", 30: "ONE_MONTH", 60: "TWO_MONTHS",
 	90: "THREE_MONTHS", 120: "FOUR_MONTHS", 150: "FIVE_MONTHS", 180: "SIX_MONTHS", 365: "ONE_YEAR",
 }
 
 const (
-	// unreserved is what Lambda keeps for functions without a part of their own.
+	// unreserved is the concurrency that Lambda keeps for functions without a part of their own.
 	unreserved = 100
-	// Sweeps are the sweeps: one that is late beside the next.
+	// Sweeps is the number of sweeps at the same time: a late one and the next.
 	Sweeps = 2
-	// Reads are the files of messages that are read at once, in a function for each.
+	// Reads is the number of files of messages that are read at the same time, each in a function.
 	Reads = 20
-	// Trials are the calls that the api function has another function make, at once.
+	// Trials is the number of parallel calls from the api function to another function.
 	Trials = 20
-	// RunsATask are the runs at work at once in one container.
+	// RunsATask is the number of parallel runs in one container.
 	RunsATask = 200
 )
 
-// Reserved is what each function is given of the account's concurrency, by name; nil where nothing is set apart.
+// Reserved returns each function's part of the account's concurrency, by name. It is nil if no function has its own
+// part.
 func (s Stage) Reserved() map[string]int {
 	if s.Concurrency == 0 {
 		return nil
@@ -129,9 +132,9 @@ func (s Stage) Reserved() map[string]int {
 	return parts
 }
 
-// KeyChats is how many streams and long waits an organization may have at the same time: half of the functions of POST
-// /chat, up to the most that the setting takes. Where nothing is set apart, it is a tenth of an account's functions,
-// which may be all that a small account can run.
+// KeyChats returns how many streams and long waits an organization may have at the same time. It is half of the
+// functions of POST /chat, at least 1 and at most 1000, the limit of the setting. If Chats is 0, it is 100, a tenth of
+// an account's functions. A small account may not be able to run more.
 func (s Stage) KeyChats() int {
 	if s.Chats == 0 {
 		return 100
@@ -139,7 +142,7 @@ func (s Stage) KeyChats() int {
 	return min(max(1, s.Chats/2), 1000)
 }
 
-// MostWorkerTasks is how many containers it takes to execute as many runs as Workers says.
+// MostWorkerTasks returns how many containers are needed to execute as many runs as Workers allows.
 func (s Stage) MostWorkerTasks() int { return max(s.WorkerTasks, (s.Workers+RunsATask-1)/RunsATask) }
 
 // Validate returns one error that names every invalid field, or nil.
@@ -216,7 +219,7 @@ func (s Stage) validateConcurrency(bad func(field, format string, args ...any)) 
 	}
 }
 
-// made are the variables that the stacks set themselves.
+// made has the variables that the stacks set themselves.
 var made = []string{"ADDR", "DATA_DIR", "PUBLIC_URL", "MAX_BODY", "LEASE", "STAGE", "WORKERS"}
 
 func (s Stage) validateSettings() error {
@@ -243,7 +246,7 @@ func (s Stage) validateSettings() error {
 	if err != nil {
 		errs = append(errs, fmt.Errorf("stage %s: Settings: %w", s.Name, err))
 	}
-	for name, kind := range known { // whatever the stacks will set
+	for name, kind := range known { // any value that the stacks will set
 		if kind == setting.Resource {
 			environ = append(environ, name+"=made")
 		}
@@ -256,6 +259,6 @@ func (s Stage) validateSettings() error {
 
 var geography = regexp.MustCompile(`^([a-z]{2}|us-gov|apac|global)$`)
 
-// IsGeography says whether the first part of the name of a Bedrock model is that of an inference profile: the code of a
-// country or of a union, or one of three other words. Providers' names are longer.
+// IsGeography reports whether the first part of the name of a Bedrock model is that of an inference profile. That is
+// the code of a country or of a union, or one of three other words. Providers' names are longer.
 func IsGeography(first string) bool { return geography.MatchString(first) }

@@ -33,7 +33,7 @@ func TestShippedStagesNeedAnAddressAtMost(t *testing.T) {
 	require.ErrorContains(t, err, "dev, prod")
 }
 
-// Validators look at a stage that leaves nothing out, whatever fields there are one day.
+// Validators check a stage with all fields, including those that are added later.
 func TestNothingIsLeftOutOfAWholeStage(t *testing.T) {
 	whole := draft(t, "prod").Whole()
 	require.NoError(t, whole.Validate())
@@ -77,7 +77,7 @@ func TestEachInvalidFieldIsNamed(t *testing.T) {
 	}
 }
 
-// What a function would refuse when it starts is refused before anything is deployed.
+// A setting that a function would refuse at its start is refused before anything is deployed.
 func TestSettingsAreReadAsTheFunctionsWill(t *testing.T) {
 	for says, settings := range map[string]map[string]string{
 		"RATE_LIMIT":                      {"RATE_LIMIT": "abc"},
@@ -122,7 +122,7 @@ func TestPartsOfTheConcurrencyLeaveSomethingForOthers(t *testing.T) {
 	assert.Nil(t, s.Reserved())
 }
 
-// An organization has half of the functions that answer POST /chat, as far as the setting goes.
+// An organization has half of the functions that answer POST /chat, up to the limit of the setting.
 func TestAnOrganizationHasHalfOfTheChats(t *testing.T) {
 	for chats, most := range map[int]int{0: 100, 1: 1, 200: 100, 401: 200, 5000: 1000} {
 		assert.Equal(t, most, stage.Stage{Chats: chats}.KeyChats(), "of %d", chats)
