@@ -1,5 +1,5 @@
-// Package events defines what one process sends to another: nudges, webhook bodies, stream frames. What the functions
-// broker and reader are asked stands in the packages broker and reader: each has both ends.
+// Package events defines the messages that one process sends to another: wakeups, webhook bodies and stream frames. The
+// requests to the functions broker and reader are in the packages broker and reader. Each of these has both ends.
 //
 // It is a leaf: both ends of each channel import it, and it imports only the standard library.
 package events
@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// Nudge is a wake-up message: it says that somebody should look at a thing. It is no command: the receiver loads
-// the thing and does what its state and the clock ask for, so that a nudge may arrive twice, late, out of order,
-// or not at all.
+// Nudge is a wakeup message. It names a thing that the receiver should look at, and is not a command. The receiver
+// loads the thing and acts on its state and the clock. So a Nudge may arrive twice, late, out of order, or not at all.
 type Nudge struct {
 	Kind NudgeKind `json:"kind"`
 	ID   string    `json:"id"`
 }
 
-// NudgeKind says what a nudge is about.
+// NudgeKind is the kind of thing that a Nudge names.
 type NudgeKind string
 
-// The kinds of nudge.
+// The kinds of wakeup.
 const (
 	NudgeRun      NudgeKind = "run"      // ID: the run's
 	NudgeWebhook  NudgeKind = "webhook"  // ID: "<run id>/<transition number>"
@@ -54,13 +53,13 @@ type Webhook struct {
 	Sequence    int               `json:"sequence"`
 }
 
-// Partial is what a cancelled run leaves instead of a result, if it has a text.
+// Partial is the part of an answer that a cancelled run keeps instead of a result. A run without any text has none.
 type Partial struct {
 	Answer       string `json:"answer" doc:"the text that had come"`
 	FinishReason string `json:"finish_reason" enum:"cancelled"`
 }
 
-// Interrupt is a pending request for human input, as clients see it.
+// Interrupt is a pending request for human input, in the form that clients see.
 type Interrupt struct {
 	ID        string         `json:"id"`
 	Kind      string         `json:"kind" enum:"approval,clarification"`
@@ -76,7 +75,7 @@ type InterruptTool struct {
 	Arguments json.RawMessage `json:"arguments" shape:"object"`
 }
 
-// FrameKind says what a stream frame carries.
+// FrameKind is the kind of content of a stream frame.
 type FrameKind string
 
 // The kinds of frames that a worker writes.
@@ -86,7 +85,7 @@ const (
 	FrameStep  FrameKind = "step"  // a step started or ended
 )
 
-// Frame is one piece of a run's live output, written by the worker while there are readers.
+// Frame is one piece of a run's live output. The worker writes it while there are readers.
 type Frame struct {
 	Attempt int        `json:"attempt"` // readers ignore frames of lower attempts
 	Seq     int64      `json:"seq"`     // ascending within the attempt
@@ -98,7 +97,7 @@ type Frame struct {
 	Asked string `json:"asked,omitempty"`
 }
 
-// StepEvent is a tool call or a search, as the stream shows it.
+// StepEvent is a tool call or a search, in the form that the stream has.
 type StepEvent struct {
 	Index     int             `json:"index"`
 	Kind      string          `json:"kind" enum:"tool,search"`
@@ -108,5 +107,5 @@ type StepEvent struct {
 	Outcome   string          `json:"outcome,omitempty"`
 }
 
-// Time formats an instant as the API shows it: ISO 8601, UTC, milliseconds.
+// Time formats an instant for the API: ISO 8601, UTC, milliseconds.
 func Time(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
