@@ -96,7 +96,7 @@ func run() error {
 	return s.openStreams()
 }
 
-// rest waits for the work that goes on after a load, and for the collector.
+// rest waits until the work after a load, and the garbage collector, have ended.
 func rest() { <-time.After(10 * time.Second) }
 
 func row(what, format string, args ...any) {
@@ -175,7 +175,7 @@ func (s *server) stop(signal os.Signal) {
 	_ = s.command.Wait()
 }
 
-// do sends a request, and returns its answer if it succeeded.
+// do sends a request, and returns its response if it succeeded.
 func (s *server) do(method, path, kind string, body io.Reader) (*http.Response, error) {
 	r, err := http.NewRequest(method, s.url+path, body)
 	if err != nil {
@@ -196,7 +196,7 @@ func (s *server) do(method, path, kind string, body io.Reader) (*http.Response, 
 	return nil, fmt.Errorf("%s %s: %s %s %w", method, path, response.Status, answer, err)
 }
 
-// send sends a request that has to succeed, and decodes its answer into into, unless that is nil.
+// send sends a request that must succeed, and decodes its response into into, unless that is nil.
 func (s *server) send(method, path, kind string, body io.Reader, into any) error {
 	response, err := s.do(method, path, kind, body)
 	if err != nil {
@@ -222,7 +222,7 @@ func (s *server) chat(message string, fields ...string) (*http.Response, error) 
 	return s.do(http.MethodPost, "/chat", w.FormDataContentType(), &b)
 }
 
-// stat is what /proc has of the process, or nothing where there is no /proc.
+// stat returns the /proc entry of the process. It is empty where there is no /proc.
 func (s *server) stat() (stat procfs.ProcStat) {
 	if p, err := procfs.NewProc(s.command.Process.Pid); err == nil {
 		stat, _ = p.Stat()
@@ -230,12 +230,12 @@ func (s *server) stat() (stat procfs.ProcStat) {
 	return stat
 }
 
-// memory is what the process has resident.
+// memory returns the resident memory of the process.
 func (s *server) memory() string {
 	return fmt.Sprintf("%.0f MB resident", float64(s.stat().ResidentMemory())/1e6)
 }
 
-// sizeOf is the size of all files below a folder.
+// sizeOf returns the size of all files below a folder, in bytes.
 func sizeOf(folder string) (size int64) {
 	_ = filepath.WalkDir(folder, func(_ string, e os.DirEntry, err error) error {
 		if err != nil {

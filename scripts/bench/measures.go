@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// each does something n times, by so many clients together, and returns how long each took. The first error ends it.
+// each calls do n times, from so many parallel clients, and returns the duration of each call. The first error ends it.
 func each(clients, n int, do func(i int) error) ([]time.Duration, error) {
 	took := make([]time.Duration, n)
 	group, ctx := errgroup.WithContext(context.Background())
@@ -31,7 +31,7 @@ func each(clients, n int, do func(i int) error) ([]time.Duration, error) {
 	return took, group.Wait()
 }
 
-// quantiles are the median and the 99th percentile.
+// quantiles formats the median and the 99th percentile.
 func quantiles(took []time.Duration) string {
 	slices.Sort(took)
 	at := func(percent int) time.Duration {
@@ -195,7 +195,7 @@ func (s *server) ingested(base string) error {
 	return fmt.Errorf("the ingestions of base %s did not end", base)
 }
 
-// failed is the error of the first document of a base that has failed.
+// failed returns the error of the first document of a base that has failed.
 func (s *server) failed(base string) error {
 	var list struct {
 		Documents []struct{ Title, Error string }

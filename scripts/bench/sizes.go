@@ -20,11 +20,11 @@ import (
 // wordsOfChunk is the default. With it a text of 20 million characters has more chunks than a document may have.
 const wordsOfChunk, wordsOfLargeChunk = 220, 300
 
-// poll is how often the sizes measure looks: at the memory of children, and for documents that are ready.
+// poll is the interval at which the sizes measure reads the memory of children and checks whether documents are ready.
 const poll = 20 * time.Millisecond
 
-// sizes measures large and many documents, and how bases of one organization share the ingesters; or only the documents
-// in named files. Each measure has a new data folder.
+// sizes measures large and many documents, and how bases of one organization share the ingesters. With named files it
+// measures only these. Each measure has a new data folder.
 func sizes(binary, dir string, files []string) error {
 	text, err := prose()
 	if err != nil {
@@ -64,7 +64,7 @@ func sizes(binary, dir string, files []string) error {
 	return nil
 }
 
-// prose is the text of this project's documents, in ASCII.
+// prose returns the text of this project's documents, in ASCII.
 func prose() (string, error) {
 	files, err := filepath.Glob("docs/*.md")
 	var all strings.Builder
@@ -126,7 +126,7 @@ func pdf(text string, pages int) []byte {
 	return b.Bytes()
 }
 
-// used is what the process and its children have used since it was made.
+// used has the resources that the process and its children have used since it was made.
 type used struct {
 	s       *server
 	began   time.Time
@@ -166,7 +166,7 @@ func (u *used) end() string {
 		float64(u.child)/1e6)
 }
 
-// peak is the most memory that a process had resident, in bytes.
+// peak returns the most memory that a process had resident, in bytes.
 func peak(pid int) uint64 {
 	if p, err := procfs.NewProc(pid); err == nil {
 		if status, err := p.NewStatus(); err == nil {
@@ -176,7 +176,7 @@ func peak(pid int) uint64 {
 	return 0
 }
 
-// peakOfChildren is the highest peak of the children that a process has now.
+// peakOfChildren returns the highest peak of the present children of a process, in bytes.
 func peakOfChildren(pid int) (most uint64) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, list := range lists {
@@ -244,14 +244,14 @@ func (s *server) large(what, name string, words int, content []byte) error {
 	return nil
 }
 
-// oneDocument is what the measures read of a document.
+// oneDocument has the fields of a document that the measures read.
 type oneDocument struct {
 	Status, Stage, Error string
 	Pages                int `json:"page_count"`
 	Chunks               int `json:"chunk_count"`
 }
 
-// follow waits until the only document of a base is ready. It returns the time in each stage, too.
+// follow waits until the only document of a base is ready. It also returns the time in each stage.
 func (s *server) follow(base string) (d oneDocument, stages string, err error) {
 	took, last := map[string]time.Duration{}, time.Now()
 	for d.Status != "ready" {

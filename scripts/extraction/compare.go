@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// reading is what one reader found in a file.
+// reading is the result of one reader for a file.
 type reading struct {
 	words   []string
 	failed  bool
@@ -18,7 +18,7 @@ type reading struct {
 	seconds float64
 }
 
-// timed is what a reader returns: a text, a note and an error.
+// timed runs a reader and measures its time. The reader returns a text, a note and an error.
 func timed(read func() (string, string, error)) reading {
 	begun := time.Now()
 	text, note, err := read()
@@ -29,7 +29,7 @@ func timed(read func() (string, string, error)) reading {
 	return r
 }
 
-// pair is a file as ours and a peer read it.
+// pair is a file with the readings of ours and of a peer.
 type pair struct {
 	path, peer             string
 	ours, theirs           reading
@@ -50,7 +50,8 @@ func compare(path, peer string, ours, theirs reading) pair {
 	return p
 }
 
-// share is the part of what is wanted that is there, each as often as it is wanted, and the first that is not.
+// share returns the share of the wanted words that are there, each as often as it is wanted. It also returns the first
+// ones that are missing.
 func share(wanted, there []string) (float64, []string) {
 	left := map[string]int{}
 	for _, w := range there {
@@ -77,12 +78,13 @@ func adjacent(words []string) []string {
 	return pairs
 }
 
-// marks are what markitdown adds to a text: the metadata of a book, pictures, the addresses of links, comments,
+// marks matches the text that markitdown adds: the metadata of a book, pictures, the addresses of links, comments,
 // cells without a value, and the names that it gives to columns without one.
 var marks = regexp.MustCompile(`(?m)^\*\*(Title|Authors|Language|Publisher|Date|Description|Identifier):\*\*.*$|` +
 	`!\[[^\]]*\]\([^)]*\)|\]\([^)]*\)|<!--.*?-->|\bNaN\b|\bUnnamed: \d+|\\`)
 
-// wordsOf are the runs of letters and digits of a text, in small letters, each letter of a script without spaces alone.
+// wordsOf returns the runs of letters and digits of a text, in lower case. Each letter of a script without spaces is a
+// word.
 func wordsOf(text string) []string {
 	var words []string
 	open := false

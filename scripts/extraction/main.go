@@ -1,14 +1,15 @@
-// Command extraction compares the text that the service reads from files with what others read from the same files:
+// Command extraction compares the text that the service reads from files with the text that other programs read from
+// the same files:
 //
 //	go run ./scripts/extraction -files DIR
 //
-// The others are pdftotext for PDFs, and markitdown for the formats that it has a reader for, both from PATH. A text
-// beside a file, FILE.peer, is what one more reader found in it.
+// The others are pdftotext for PDFs, and markitdown for the formats that it has a reader for, both from PATH. A file
+// FILE.peer next to FILE has the text of one more reader.
 //
-// Words are compared as two bags: recall is the share of a peer's words that ours has, reverse the share of ours that
-// the peer has, order the share of the peer's pairs of adjacent words that are adjacent in ours. Each is the mean over
-// the files in which the peer finds at least 20 words. The program fails where ours reads no text from such a file,
-// and where the recall of a format is below its floor.
+// Words are compared as two bags. Recall is the share of a peer's words that ours has. Reverse is the share of our
+// words that the peer has. Order is the share of the peer's pairs of adjacent words that are adjacent in ours. Each is
+// the mean over the files in which the peer finds at least 20 words. The program fails if ours reads no text from such
+// a file, or if the recall of a format is below its floor.
 package main
 
 import (
@@ -34,8 +35,8 @@ const (
 	worst    = 30      // files that are shown
 )
 
-// floors are those of recall by format, against every peer; elsewhere it is that of "". A PDF of slides or sheets, as a
-// text next to them is often made, repeats footers and cuts words.
+// floors has the least recall by format, against every peer. All other formats have that of "". The .peer text of
+// slides or sheets often comes from a PDF, which repeats footers and cuts words.
 var floors = map[string]float64{"": 0.9, "odp": 0.85, "fodp": 0.85, "ods": 0.85, "fods": 0.85}
 
 func main() {
@@ -119,7 +120,7 @@ func problems(pairs []pair) (err error) {
 	return err
 }
 
-// sum is what was measured over the files of a format.
+// sum has the measures over the files of a format.
 type sum struct {
 	format, peer                            string
 	files, failed, theyFailed, words        int

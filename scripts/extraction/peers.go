@@ -22,7 +22,7 @@ var script string
 // markitdown has a reader for these; of others it returns the bytes.
 var formats = strings.Fields(".pdf .docx .pptx .xlsx .html .htm .csv .ipynb .epub .md .txt")
 
-// readByPeers returns what each peer finds, by file and peer.
+// readByPeers returns the readings by file and peer.
 func readByPeers(ctx context.Context, paths []string) (map[string]map[string]reading, error) {
 	if _, err := exec.LookPath("pdftotext"); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func pdftotext(ctx context.Context, path string) (string, string, error) {
 	return string(out), "", err
 }
 
-// markitdown asks one process for all files: it takes seconds to start.
+// markitdown uses one process for all files, because the process takes seconds to start.
 func markitdown(ctx context.Context, paths []string) (map[string]reading, error) {
 	if len(paths) == 0 {
 		return nil, nil

@@ -1,6 +1,6 @@
-// Command firstkey makes what the first start of a deployment needs: an organization, a user, an operator key and the
-// agent Demo. It prints the key, which is shown this once. Where there is an organization with a key already it makes
-// nothing, as somebody has that key, and fails; with -if-none it prints nothing then, and succeeds. -again is for when
+// Command firstkey makes the records for the first start of a deployment: an organization, a user, an operator key and
+// the agent Demo. It prints the key, which is shown this once. If there is already an organization with a key, it makes
+// nothing and fails, because somebody has that key. With -if-none it then prints nothing and succeeds. Use -again when
 // all operator keys are lost.
 //
 //	go run ./scripts/firstkey -table NAME [-if-none | -again]
@@ -49,8 +49,8 @@ func run(ctx context.Context, out io.Writer, name string, ifNone, again bool) er
 	return first(ctx, out, store, ifNone, again)
 }
 
-// entered is the id of an organization that somebody has a key of; empty, if there is none. A first start that was cut
-// off has left an organization without a key, as it makes that last.
+// entered returns the id of an organization that has a key. It is empty if there is none. A first start makes the key
+// last, so one that was cut off has left an organization without a key.
 func entered(ctx context.Context, store *record.Store) (string, error) {
 	for after := ""; ; {
 		page, err := record.OldestResources[catalog.Organization](ctx, store, record.System(), after, 100)

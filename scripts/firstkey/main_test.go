@@ -19,7 +19,7 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// cut is a table that takes so many commits, and then none.
+// cut is a table that accepts so many commits, and then refuses all.
 type cut struct {
 	table.Table
 
@@ -47,7 +47,7 @@ func printed(t *testing.T, in table.Table, ifNone, again bool) (key string, err 
 	return made.Key, nil
 }
 
-// opens says whether a key is an operator's.
+// opens reports whether a key is an operator's.
 func opens(t *testing.T, in table.Table, key string) bool {
 	t.Helper()
 	s := stored(in)
@@ -75,7 +75,7 @@ func TestThereIsOneFirstKey(t *testing.T) {
 	assert.True(t, opens(t, in, key))
 }
 
-// Wherever a first start is cut off, the next one makes a key.
+// A first start may be cut off at any commit. The next one makes a key.
 func TestAFirstStartThatWasCutOffIsMadeUpFor(t *testing.T) {
 	commits := 0
 	for ; commits < 20; commits++ {

@@ -1,5 +1,5 @@
-// Command imagepush makes the image of what runs in containers from the programs, without Docker, and pushes it to a
-// repository. The same programs give the same image, byte for byte. It prints the digest.
+// Command imagepush makes the image for containers from the programs, without Docker, and pushes it to a repository.
+// The same programs give the same image, byte for byte. It prints the digest.
 //
 //	go run ./scripts/imagepush -binaries dist -repository URI
 package main
@@ -34,7 +34,7 @@ func main() {
 	fmt.Println(digest)
 }
 
-// programs are what the image holds, each at /NAME. A container runs the first, where its task says no other.
+// programs has the programs of the image, each at /NAME. A container runs the first, unless its task names another one.
 var programs = []string{"stream", "worker"}
 
 func run(ctx context.Context, binaries, repository string) (string, error) {

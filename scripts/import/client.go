@@ -18,10 +18,10 @@ import (
 const (
 	callTime  = 2 * time.Minute  // of one request
 	maxAnswer = 32 << 20         // bytes of an answer
-	maxTries  = 6                // of a request that is refused for now
-	maxWait   = 30 * time.Second // between two of them
+	maxTries  = 6                // attempts of a request that is refused for now
+	maxWait   = 30 * time.Second // between two attempts
 	maxPages  = 1000             // of a list, of 100 rows each
-	inForm    = 3 << 20          // bytes of a file that goes in a form: a gateway takes 4 MiB with all that is around
+	inForm    = 3 << 20          // bytes of a file in a form: a gateway takes 4 MiB with all other fields
 )
 
 // client calls the API with a key.
@@ -40,7 +40,7 @@ func newClient(base, key string) *client {
 	}
 }
 
-// refusal is an answer of the API that is no success.
+// refusal is a response of the API without a success status.
 type refusal struct {
 	status  int
 	Code    string `json:"code"`
@@ -58,13 +58,14 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%s (%d %s)", r.Message, r.status, r.Code)
 }
 
-// passing: nothing was done, and another try may do it. Of what a proxy says, without a code of the API, that is not
-// known.
+// passing reports whether nothing was done and another attempt may succeed. It is false for a proxy's response, which
+// has no code of the API: then that is not known.
 func (r *refusal) passing() bool {
 	return r.Code != "" && (r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable)
 }
 
-// wrongField is the field of a request for which it was refused; empty: it is not known, or there is no such error.
+// wrongField returns the field for which a request was refused. It is empty if the field is not known, or if there is
+// no such error.
 func wrongField(err error) string {
 	r, refused := errors.AsType[*refusal](err)
 	if !refused || r.status != http.StatusBadRequest || len(r.Fields) == 0 {
@@ -73,9 +74,9 @@ func wrongField(err error) string {
 	return r.Fields[0].Location
 }
 
-// call sends JSON and decodes the answer into into, if it is not nil. What is refused for now is sent again, a few
-// times, until the context ends. The error is a *refusal, or says that the API could not be reached: then it is not
-// known whether it did what it was asked to.
+// call sends JSON and decodes the response into into, if that is not nil. A request that is refused for now is sent
+// again, at most maxTries times in all, until the context ends. The error is a *refusal if the API answered. Otherwise
+// the API could not be reached, and it is not known whether it did the request.
 func (c *client) call(ctx context.Context, method, path string, body, into any) error {
 	var raw []byte
 	if body != nil {
@@ -133,7 +134,7 @@ func (c *client) once(
 	}
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		refused := &refusal{status: answer.StatusCode}
-		_ = json.Unmarshal(raw, refused) // whatever a proxy says
+		_ = json.Unmarshal(raw, refused) // the body of a proxy may be anything
 		if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 {
 			refused.wait = time.Duration(min(seconds, int(maxWait.Seconds()))) * time.Second
 		}
@@ -175,14 +176,14 @@ func list[T any](ctx context.Context, c *client, path, name string) ([]T, error)
 	return nil, fmt.Errorf("there are more than %d %s", maxPages*100, name)
 }
 
-// document is a document as the API shows it.
+// document is a document as the API returns it.
 type document struct {
 	ID     string `json:"document_id"`
 	Status string `json:"status"` // pending, processing, ready or failed
 	Error  string `json:"error"`
 }
 
-// upload adds a document to a knowledge base; the same content again is the document that is there.
+// upload adds a document to a knowledge base. If the same content is there already, it returns that document.
 func (c *client) upload(
 	ctx context.Context, base, name, title string, metadata map[string]any, content []byte,
 ) (made document, err error) {
@@ -213,7 +214,7 @@ func (c *client) upload(
 		map[string]string{"Content-Type": form.FormDataContentType()}, body.Bytes(), &made)
 }
 
-// file sends a large file where the API says, and returns its id.
+// file sends a large file to the address that the API returns, and returns its id.
 func (c *client) file(ctx context.Context, name string, content []byte) (string, error) {
 	var made struct {
 		ID     string `json:"file_id"`

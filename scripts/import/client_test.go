@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// answers is a transport that answers with these statuses in turn, the last one for good, and counts.
+// answers is a transport that returns these statuses in turn, then the last one for ever. It counts the requests.
 type answers struct {
 	statuses []int
 	asked    int
@@ -73,7 +73,7 @@ func TestWaitingEndsWithTheTime(t *testing.T) {
 	})
 }
 
-// The key is for the API: the store to which large files go, and servers of a like name, do not see it.
+// The key is for the API alone. The store for large files, and servers with a similar name, do not receive it.
 func TestTheKeyGoesToTheAPIAlone(t *testing.T) {
 	for address, want := range map[string]string{
 		"http://api.example/api/v1/files/1/content": "Bearer k",
@@ -88,7 +88,7 @@ func TestTheKeyGoesToTheAPIAlone(t *testing.T) {
 	}
 }
 
-// uploads is a transport of an API that says at which address it takes a file's content.
+// uploads is a transport of an API that returns an address for a file's content.
 type uploads struct {
 	at   string
 	sent []string // address and key of each content
@@ -102,8 +102,8 @@ func (u *uploads) RoundTrip(r *http.Request) (*http.Response, error) {
 		`{"file_id":"f1","upload":{"method":"PUT","url":"` + u.at + `"}}`))}, nil
 }
 
-// The API builds its own addresses for clients from outside; whoever reaches it by another one goes on there. A signed
-// address of a store is used as it is.
+// The API builds its own addresses for clients from outside. A client that reaches it at another address goes on there.
+// A signed address of a store is used unchanged.
 func TestContentGoesWhereTheClientReachesTheAPI(t *testing.T) {
 	const signed = "https://bucket.example/o/files/f1/content?X-Amz-Signature=1"
 	const own = "http://127.0.0.1:8080/api/v1/files/f1/content Bearer k"

@@ -28,7 +28,7 @@ import (
 
 type object = map[string]any
 
-// world is the service, with a server of tools that wants a token.
+// world is the service, with a server of tools that requires a token.
 type world struct {
 	t     *testing.T
 	url   string
@@ -51,7 +51,7 @@ func start(t *testing.T) *world {
 	return &world{t, local.URL, local.Key, tools}
 }
 
-// toolServer is an MCP server with one tool, and a function behind a URL; it returns its host.
+// toolServer starts an MCP server with one tool, and a function behind a URL. It returns its host.
 func toolServer(t *testing.T) string {
 	t.Helper()
 	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
@@ -90,7 +90,7 @@ func toolServer(t *testing.T) string {
 	return strings.TrimPrefix(web.URL, "http://")
 }
 
-// sample is a copy of a sample whose server of tools is the test's.
+// sample returns a copy of a sample that uses the test's server of tools.
 func (w *world) sample(name string) string {
 	w.t.Helper()
 	to := w.t.TempDir()
@@ -120,7 +120,7 @@ func (w *world) imports(base, from string, more ...string) (status int, out, err
 	return status, o.String(), e.String()
 }
 
-// succeeds runs the command, which has to succeed, and returns what it says.
+// succeeds runs the command, which must succeed, and returns its output.
 func (w *world) succeeds(from string, more ...string) string {
 	w.t.Helper()
 	status, out, errs := w.imports(w.url, from, more...)
@@ -135,7 +135,7 @@ func (w *world) call(method, path string, body any) (v object) {
 	return v
 }
 
-// rows is a list of the API, by the names of what is in it; two of one name fail the test.
+// rows returns a list of the API by the names of its elements. Two elements with one name fail the test.
 func (w *world) rows(path, list string) map[string]object {
 	w.t.Helper()
 	name := map[string]string{"documents": "title"}[list]
@@ -152,7 +152,7 @@ func (w *world) rows(path, list string) map[string]object {
 	return all
 }
 
-// asks has an agent answer a message.
+// asks sends a message to an agent and returns the answer.
 func (w *world) asks(agent object, message string) (v object) {
 	w.t.Helper()
 	var body bytes.Buffer
@@ -168,7 +168,7 @@ func (w *world) asks(agent object, message string) (v object) {
 	return v
 }
 
-// counts are how many things there are.
+// counts returns the number of things of each kind.
 func (w *world) counts() map[string]int {
 	w.t.Helper()
 	n := map[string]int{}
@@ -209,7 +209,7 @@ func TestAssistantsOfOpenAI(t *testing.T) {
 	assert.Contains(t, out, "made 0, there already 3")
 	assert.Equal(t, before, w.counts())
 
-	// The user says which URL executes a function: the agent that is there gets it.
+	// The user names the URL that executes a function. The existing agent gets it.
 	more := []string{"-tool", "order_status=http://" + w.tools + "/status", "-bearer", w.tools + "=TOOLS_TOKEN"}
 	out = w.succeeds(from, more...)
 	assert.Contains(t, out, "changed agent Support desk: toolkit_ids")
@@ -225,7 +225,7 @@ func TestAssistantsOfOpenAI(t *testing.T) {
 	assert.Equal(t, before, w.counts())
 	assert.NotContains(t, out, "still has toolkit")
 
-	// With another URL the old toolkit stays beside the new one.
+	// With another URL the old toolkit stays, and the agent has both.
 	more[1] = "order_status=http://" + w.tools + "/other"
 	out = w.succeeds(from, more...)
 	assert.Len(t, w.rows("/agents", "agents")["Support desk"]["toolkit_ids"], 2)
@@ -275,7 +275,7 @@ func TestAssistantsOfLangGraph(t *testing.T) {
 	assert.Equal(t, "You hand work on.", overseer["instructions"])
 }
 
-// Wherever an import is cut off, also when the service did what it was asked to and the answer was lost, another run
+// An import may be cut off at any request, also when the service did the request and the response was lost. Another run
 // goes on, and nothing is there twice.
 func TestAnImportThatIsCutOffGoesOn(t *testing.T) {
 	t.Parallel()
@@ -286,7 +286,7 @@ func TestAnImportThatIsCutOffGoesOn(t *testing.T) {
 	behind := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: target.Scheme, Host: target.Host})
 	var left atomic.Int64
 	lossy := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		if left.Add(-1) < 0 { // what it is asked to is done, and nobody learns it
+		if left.Add(-1) < 0 { // the request is done, and its response is lost
 			behind.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler)
 		}
@@ -307,7 +307,7 @@ func TestAnImportThatIsCutOffGoesOn(t *testing.T) {
 	assert.Len(t, w.rows("/agents", "agents")["Support desk"]["toolkit_ids"], 1)
 }
 
-// Large files take another way in, and what is there twice is one document, which is said.
+// Large files are sent to the store. Content that comes twice is one document, which is reported.
 func TestLargeFilesAndEqualOnes(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -322,7 +322,7 @@ func TestLargeFilesAndEqualOnes(t *testing.T) {
 	assert.Equal(t, 1, w.counts()["documents"])
 }
 
-// folder is a folder with some files.
+// folder makes a folder with some files and returns its path.
 func (w *world) folder(files map[string]string) string {
 	w.t.Helper()
 	from := w.t.TempDir()
@@ -333,10 +333,10 @@ func (w *world) folder(files map[string]string) string {
 	return from
 }
 
-// export is a folder with one file.
+// export makes a folder with one file and returns its path.
 func (w *world) export(text string) string { return w.folder(map[string]string{"a.json": text}) }
 
-// One thing that the service does not take costs that thing alone, not the agent or the toolkit.
+// If the service refuses one thing, only that thing is left out, not the agent or the toolkit.
 func TestWhatIsRefusedIsLeftOutAlone(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -355,8 +355,8 @@ func TestWhatIsRefusedIsLeftOutAlone(t *testing.T) {
 	assert.Contains(t, w.asks(agents["Caller"], `/tool echo {"text":"hello"}`)["answer"], "heard hello")
 }
 
-// Nothing is taken from an agent: a toolkit of an earlier export stays and is reported, what a person gave it stays
-// without a word.
+// Nothing is removed from an agent. A toolkit of an earlier export stays and is reported. Additions of a person stay
+// without a report.
 func TestAToolkitOfAnEarlierExportStaysAndIsReported(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -387,7 +387,7 @@ func TestAToolkitOfAnEarlierExportStaysAndIsReported(t *testing.T) {
 	assert.Len(t, w.rows("/agents", "agents")["B"]["toolkit_ids"], 1)
 }
 
-// A server that has none of the tools, or lacks too many, gets no toolkit: each that it lacks costs a request.
+// A server that has none of the tools, or lacks too many, gets no toolkit. Each missing tool costs a request.
 func TestServersThatLackTheirTools(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -408,7 +408,7 @@ func TestServersThatLackTheirTools(t *testing.T) {
 	assert.Empty(t, w.rows("/agents", "agents")["A"]["toolkit_ids"])
 }
 
-// gone are the names of so many tools that no server has.
+// gone returns the names of n tools that no server has.
 func gone(n int) string {
 	var names []string
 	for i := range n {
@@ -417,7 +417,8 @@ func gone(n int) string {
 	return strings.Join(names, ",")
 }
 
-// Sources of one name are one knowledge base, also of two people's files: who adds to it is told.
+// Sources with one name are one knowledge base, also those of two people's files. An import that adds to it reports
+// that.
 func TestASourceThatIsThereAlreadyIsSaid(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -434,7 +435,7 @@ func TestASourceThatIsThereAlreadyIsSaid(t *testing.T) {
 	assert.Equal(t, 2, w.counts()["documents"])
 }
 
-// What would be more than an agent may have is left out, and the rest of it comes.
+// Everything beyond the limits of an agent is left out. The rest is made.
 func TestAnAgentThatIsFull(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -454,7 +455,7 @@ func TestAnAgentThatIsFull(t *testing.T) {
 	}
 }
 
-// Where an agent has more tools to approve than it may name, each of its calls needs an approval.
+// If more tools of an agent need approval than it may name, each of its calls needs an approval.
 func TestTooManyApprovals(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -477,7 +478,7 @@ func TestADryRunCallsNothing(t *testing.T) {
 	assert.NotContains(t, out, "made")
 }
 
-// The status says that a part of the export is missing, though the rest was made.
+// The exit status shows that a part of the export is missing, although the rest was made.
 func TestWhatCannotBeReadIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	w := start(t)

@@ -1,12 +1,11 @@
-// Command import reads an export of OpenAI Assistants, of Letta agents or of LangGraph assistants and makes agents,
-// toolkits and knowledge bases of it, with a report of what did not fit (docs/import.md).
+// Command import reads an export of OpenAI Assistants, of Letta agents or of LangGraph assistants. It makes agents,
+// toolkits and knowledge bases from it, and reports everything that did not fit (docs/import.md).
 //
-// It is a client of the API like any other: package plan says what is to be there, this package makes it. It must not
-// know the store, and imports no package of ours but plan. The key is read from the environment: AGENT_PLATFORM_KEY.
+// It is an ordinary client of the API. Package plan decides on the things to make, and this package makes them. It must
+// not know the store, and imports only plan of our packages. It reads the key from the environment: AGENT_PLATFORM_KEY.
 //
-// Exit status: 0 when everything that the plan has is there and the whole export was read, whatever else the report
-// says; 1 when something could not be read or made, which running again makes up for; 2 for a mistake in the command
-// line.
+// Exit status 0: everything in the plan exists and the whole export was read. Other findings in the report do not
+// matter. 1: something could not be read or made; another run makes up for it. 2: a mistake in the command line.
 package main
 
 import (
@@ -87,7 +86,7 @@ func parse(args []string, errs io.Writer) (command, error) {
 	return c, nil
 }
 
-// run is the whole command; it returns the exit status.
+// run runs the whole command and returns the exit status.
 func run(ctx context.Context, args []string, environ func(string) string, out, errs io.Writer) int {
 	c, err := parse(args, errs)
 	if errors.Is(err, flag.ErrHelp) {
@@ -121,7 +120,7 @@ func run(ctx context.Context, args []string, environ func(string) string, out, e
 	return done
 }
 
-// open opens an export's folder, beyond which no name in the export leads; only is its one file, if it is a file.
+// open opens an export's folder. No name in the export leads out of it. If from is a file, only is its name.
 func open(from string) (root *os.Root, only string, err error) {
 	info, err := os.Stat(from)
 	if err != nil {
@@ -134,7 +133,7 @@ func open(from string) (root *os.Root, only string, err error) {
 	return root, only, err
 }
 
-// carry plans, and has it made unless it is a dry run.
+// carry makes the plan, and executes it unless this is a dry run.
 func (c command) carry(ctx context.Context, files fs.FS, only string, m *maker) error {
 	p, err := plan.Read(files, only, c.options)
 	if err != nil {

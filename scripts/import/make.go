@@ -16,9 +16,9 @@ import (
 	"agentplatform/scripts/import/plan"
 )
 
-// maker makes what a plan has, in the order in which things refer to each other: toolkits, knowledge bases with their
-// documents, agents. It finds what an earlier run has made by the plan's marks, so that nothing is made twice,
-// wherever a run was cut off. Something that is refused is reported, and the rest goes on without it.
+// maker makes the things of a plan in the order of their references: toolkits, knowledge bases with their documents,
+// agents. It finds the things of an earlier run by the plan's marks. So nothing is made twice, also after a run that
+// was cut off. If something is refused, it is reported, and the rest goes on without it.
 type maker struct {
 	client *client
 	plan   *plan.Plan
@@ -39,7 +39,7 @@ type maker struct {
 	there     int
 }
 
-// waiting is a document that is not known to be ready.
+// waiting is a document that may not be ready yet.
 type waiting struct{ base, id, title, source string }
 
 var errPartly = errors.New("not everything could be made: run again to go on")
@@ -92,18 +92,18 @@ func (m *maker) report(made bool, what, name string) {
 	m.say("%s %s %s", verb, what, plan.Clean(name))
 }
 
-// note notes what did not fit this deployment.
+// note reports something that did not fit this deployment.
 func (m *maker) note(kind, source, what, do string) {
 	m.notes = append(m.notes, plan.Finding{Kind: kind, Source: source, What: what, Do: do})
 }
 
-// failed notes what could not be made.
+// failed reports something that could not be made.
 func (m *maker) failed(source, what, do string) {
 	m.failures = append(m.failures, plan.Finding{Kind: "failed", Source: source, What: what, Do: do})
 }
 
-// fail notes what could not be made. A refusal concerns that one thing; anything else is returned, and ends the
-// import.
+// fail reports something that could not be made. A refusal concerns only that thing. Any other error is returned, and
+// ends the import.
 func (m *maker) fail(source, do string, err error) error {
 	r, refused := errors.AsType[*refusal](err)
 	if !refused || r.passing() || r.status == http.StatusUnauthorized || r.status == http.StatusForbidden {
@@ -113,7 +113,7 @@ func (m *maker) fail(source, do string, err error) error {
 	return nil
 }
 
-// toolkitRow is a toolkit as the API shows it.
+// toolkitRow is a toolkit as the API returns it.
 type toolkitRow struct {
 	ID   string `json:"toolkit_id"`
 	Name string `json:"name"`
@@ -143,11 +143,11 @@ func (m *maker) makeToolkits(ctx context.Context) (err error) {
 	return nil
 }
 
-// maxLacking bounds how many tools that a server lacks are tried out: each takes a request.
+// maxLacking bounds how many missing tools of a server are tried. Each takes a request.
 const maxLacking = 16
 
-// makeToolkit makes a toolkit with those of its tools that its server has; without an id: there is none, which is
-// reported.
+// makeToolkit makes a toolkit with those of its tools that its server has. If the result has no id, there is no
+// toolkit, which is reported.
 func (m *maker) makeToolkit(ctx context.Context, t plan.Toolkit) (made toolkitRow, err error) {
 	body := struct {
 		plan.Toolkit
@@ -216,7 +216,8 @@ func (m *maker) makeBases(ctx context.Context) error {
 	return nil
 }
 
-// addDocuments sends a base's documents. Where it was there and others may have a part in it, it says what is new.
+// addDocuments sends a base's documents. If the base existed and other imports may share it, new documents are
+// reported.
 func (m *maker) addDocuments(ctx context.Context, base string, b plan.Base, there bool) error {
 	had := map[string]bool{}
 	if there && b.Shared {
@@ -245,7 +246,7 @@ func (m *maker) addDocuments(ctx context.Context, base string, b plan.Base, ther
 	return nil
 }
 
-// maxDocument bounds what is read of a document, in bytes: one more than the API takes.
+// maxDocument bounds how much of a document is read, in bytes: one more than the API takes.
 const maxDocument = 50<<20 + 1
 
 func (m *maker) addDocument(ctx context.Context, base, baseName string, d plan.Document) error {
@@ -311,7 +312,7 @@ func (m *maker) findModels(ctx context.Context) error {
 	return nil
 }
 
-// fit is the model that an agent gets: the planned one, or demo where the deployment has no such provider.
+// fit returns the model of an agent: the planned one, or demo if the deployment does not have that provider.
 func (m *maker) fit(a *plan.Agent) plan.Model {
 	wanted := a.Model
 	switch {
@@ -329,7 +330,7 @@ func (m *maker) fit(a *plan.Agent) plan.Model {
 	return wanted
 }
 
-// agentRow is an agent as the API shows it.
+// agentRow is an agent as the API returns it.
 type agentRow struct {
 	ID       string            `json:"agent_id"`
 	Name     string            `json:"name"`
@@ -371,7 +372,7 @@ func (m *maker) makeAgents(ctx context.Context) error {
 	return nil
 }
 
-// ids are those of the things with these marks that are there.
+// ids returns the ids of existing things with these marks.
 func ids(marks []string, of map[string]string) []string {
 	list := []string{}
 	for _, mark := range marks {
@@ -382,7 +383,8 @@ func ids(marks []string, of map[string]string) []string {
 	return list
 }
 
-// approvalBody names the tools that need an approval, or says that all do; nil: none does.
+// approvalBody returns the body that names the tools that need an approval, or requires one for all calls. It is nil if
+// none needs one.
 func approvalBody(a *plan.Agent, tools []string) map[string]any {
 	switch {
 	case a.ApproveAll, len(tools) > plan.MaxApproval:
@@ -418,8 +420,8 @@ func (m *maker) create(ctx context.Context, a *plan.Agent, model plan.Model) err
 	return err
 }
 
-// send makes or changes an agent. Tools that want an approval and are not there are left out; where they are many, all
-// calls need one.
+// send makes or changes an agent. Tools for approval that do not exist are left out. If there are many of them, all
+// calls need an approval.
 func (m *maker) send(ctx context.Context, a *plan.Agent, method, path string, body map[string]any) error {
 	for n := 0; ; n++ {
 		err := m.client.call(ctx, method, path, body, nil)
@@ -446,8 +448,9 @@ func (m *maker) send(ctx context.Context, a *plan.Agent, method, path string, bo
 	}
 }
 
-// complete adds to an agent of an earlier run the toolkits and knowledge bases that it lacks, and gives it its model
-// in place of demo, or the one that the user now names. All else stays as it is: people may have changed it.
+// complete adds the missing toolkits and knowledge bases to an agent of an earlier run. It replaces the model demo by
+// the agent's own, and any model by one that the user now names. Everything else stays, because people may have changed
+// it.
 func (m *maker) complete(ctx context.Context, a *plan.Agent, there agentRow, model plan.Model) error {
 	patch := map[string]any{}
 	bases := m.most(a, plan.Union(there.Bases, ids(a.Bases, m.bases)), plan.MaxBases, "knowledge bases")
@@ -477,7 +480,7 @@ func (m *maker) complete(ctx context.Context, a *plan.Agent, there agentRow, mod
 	return m.send(ctx, a, http.MethodPatch, "/agents/"+there.ID, patch)
 }
 
-// most cuts a list to what an agent may have, and reports it.
+// most cuts a list to the limit of an agent, and reports it.
 func (m *maker) most(a *plan.Agent, list []string, most int, what string) []string {
 	if len(list) <= most {
 		return list
@@ -490,8 +493,8 @@ func (m *maker) most(a *plan.Agent, list []string, most int, what string) []stri
 // ownMark is the mark at the end of the name of a toolkit that this command made.
 var ownMark = regexp.MustCompile(`\[([a-z]+) ([0-9a-f]{10})\]$`)
 
-// kept reports the toolkits of imports from the same platform that an agent has and the plan does not give it. Whether
-// they are of an earlier export or a person's gift cannot be known, so they stay.
+// kept reports toolkits that an agent has, that came from imports from the same platform, and that the plan does not
+// have. They may be from an earlier export, or a person may have added them. That cannot be known, so they stay.
 func (m *maker) kept(a *plan.Agent, had []string) {
 	platform, _, _ := strings.Cut(a.Mark, ":")
 	for _, id := range had {

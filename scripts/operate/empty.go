@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// empty deletes every version of every object in the stage's bucket, for good: a bucket has to be empty to be deleted.
+// empty deletes every version of every object in the stage's bucket, for ever. Only an empty bucket can be deleted.
 func (o *operator) empty(ctx context.Context, what string) error {
 	if what != "blobs" {
 		return errors.New("say empty blobs")

@@ -22,9 +22,9 @@ const (
 	none       = "none"
 )
 
-// halt stops or starts all functions of the stage. A stopped function has no concurrency, so nothing calls it; what
-// calls it already goes on until it ends. Queues are read only while no function is stopped, so that no message is
-// tried in vain: one that was is hidden by its queue for a while, and after some tries it is a dead letter.
+// halt stops or starts all functions of the stage. A stopped function has no concurrency, so it gets no new calls.
+// Running calls go on until they end. Queues are read only while no function is stopped, so that no attempt is wasted.
+// After a wasted attempt the queue hides the message for a while, and after several it becomes a dead letter.
 func (o *operator) halt(ctx context.Context, stop bool, what string) error {
 	if what != "functions" {
 		return errors.New("say stop functions, or start functions")
@@ -103,7 +103,7 @@ func (o *operator) start(ctx context.Context, name string, f *lambda.GetFunction
 	return err
 }
 
-// listen has the stage's queues read, or not, and waits until it is so.
+// listen switches the reading of the stage's queues on or off, and waits until that has taken effect.
 func (o *operator) listen(ctx context.Context, read bool) error {
 	var changed []string
 	for _, name := range []string{"run", "webhook", "job", "ingest"} {
@@ -150,7 +150,7 @@ const (
 	settleEvery = 200 * time.Millisecond
 )
 
-// settled waits until a mapping is no longer changing: it takes no update before.
+// settled waits until a mapping is no longer changing. Before that it accepts no update.
 func (o *operator) settled(ctx context.Context, id string) error {
 	for range settleTries {
 		m, err := o.lambdas.GetEventSourceMapping(ctx, &lambda.GetEventSourceMappingInput{UUID: &id})

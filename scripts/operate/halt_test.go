@@ -17,14 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// functions is as much of Lambda, SQS and Secrets Manager as is used: functions with their tags and the concurrency of
-// their own, and whether their queues are read, which takes a while to change.
+// functions implements the operations of Lambda, SQS and Secrets Manager that the command uses. It has functions with
+// their tags and reserved concurrency. It also has the reading of their queues, which takes a while to change.
 type functions struct {
 	tags     map[string]map[string]string
 	own      map[string]int
 	read     map[string]bool // by mapping
-	changing map[string]int  // how often it is still said that a mapping changes
-	refused  bool            // a queue was read while a function was stopped, so that messages were tried in vain
+	changing map[string]int  // how often a mapping is still reported as changing
+	refused  bool            // a queue was read while a function was stopped, so that attempts were wasted
 	secret   string
 }
 
@@ -97,7 +97,7 @@ func (f *functions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(out)
 }
 
-// look notes whether a queue is read that a stopped function takes from. A mapping that changes reads still.
+// look records whether a queue is read for a stopped function. A mapping that is changing still reads.
 func (f *functions) look() {
 	stopped, read := false, false
 	for _, part := range f.own {

@@ -1,6 +1,6 @@
-// Command operate is what whoever runs a deployment needs that the API has not: a look at dead letters and at a run,
-// an audit of slots, restoring what was stored. It finds a stage's resources by the outputs of its stacks, and
-// changes nothing without -do.
+// Command operate has the commands for operators of a deployment that the API does not have. They show dead letters and
+// runs, audit slots, and restore stored data. It finds a stage's resources by the outputs of its stacks, and changes
+// nothing without -do. The command nudge sends a wakeup.
 //
 //	go run ./scripts/operate -stage dev dead-letters run
 //	go run ./scripts/operate -stage dev -do redrive run
@@ -150,15 +150,16 @@ func (o *operator) queue(name string) (address, dead string, err error) {
 	return address, dead, nil
 }
 
-// releaseTime is for making dead letters visible again that were listed; else they are in a minute.
+// releaseTime is the time for making listed dead letters visible again. If that fails, they become visible after a
+// minute.
 const releaseTime = 20 * time.Second
 
 // maxReceives limits the receives for listing dead letters; each returns up to ten.
 const maxReceives = 100
 
-// deadLetters lists a queue's dead letters and calls see with each, which says whether it has deleted it. They are
-// invisible meanwhile, so that none is listed twice, and visible again in the end: to the next command, and to the
-// alarm that counts them.
+// deadLetters lists a queue's dead letters and calls see with each, which returns whether it has deleted it. The
+// messages are invisible meanwhile, so that none is listed twice. At the end they are visible again, to the next
+// command and to the alarm that counts them.
 func (o *operator) deadLetters(ctx context.Context, name string, see func(types.Message) (bool, error)) (err error) {
 	_, dead, err := o.queue(name)
 	if err != nil {
@@ -195,7 +196,7 @@ func (o *operator) deadLetters(ctx context.Context, name string, see func(types.
 	return nil
 }
 
-// release makes messages visible again. It does what it can also where ctx has ended.
+// release makes messages visible again, also when ctx has ended.
 func (o *operator) release(ctx context.Context, queue string, messages []types.Message) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
@@ -212,7 +213,8 @@ func (o *operator) release(ctx context.Context, queue string, messages []types.M
 	return nil // a message that is not in flight any more is visible already
 }
 
-// redrive sends dead letters to their queue again: first a send, then a delete, as doing it twice is harmless.
+// redrive sends dead letters to their queue again. It sends a message before it deletes it, because sending it twice is
+// harmless.
 func (o *operator) redrive(ctx context.Context, name string) error {
 	address, dead, err := o.queue(name)
 	if err != nil {
@@ -240,7 +242,7 @@ func (o *operator) redrive(ctx context.Context, name string) error {
 	})
 }
 
-// delete deletes a message, and says whether it did.
+// delete deletes a message, and returns whether it did.
 func (o *operator) delete(ctx context.Context, queue string, m types.Message) (bool, error) {
 	_, err := o.queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &queue, ReceiptHandle: m.ReceiptHandle})
 	return err == nil, err
@@ -279,7 +281,7 @@ func (o *operator) discard(ctx context.Context, name string, ids []string) error
 	return err
 }
 
-// found is a run or a document, with whom it belongs to and where a nudge for it goes.
+// found is a run or a document, with its owner and the queue for its wakeup.
 type found struct {
 	stored       any
 	organization string
@@ -323,7 +325,7 @@ func (o *operator) show(ctx context.Context, id string) error {
 	return nil
 }
 
-// nudge sends a nudge for a run or a document.
+// nudge sends a wakeup for a run or a document.
 func (o *operator) nudge(ctx context.Context, id string) error {
 	f, err := o.find(ctx, id)
 	if err != nil {
@@ -339,7 +341,8 @@ func (o *operator) nudge(ctx context.Context, id string) error {
 	})
 }
 
-// reroll has an organization's ledger rolled up once more, from a day on. Who asks next does it, or the daily work.
+// reroll marks an organization's ledger for another rollup from a day on. The next request for its figures does it, or
+// the daily job.
 func (o *operator) reroll(ctx context.Context, organization string, days []string) error {
 	if len(days) != 1 {
 		return errors.New("say from which day on, in UTC: reroll ORGANIZATION 2026-01-31")

@@ -24,8 +24,7 @@ import (
 	"agentplatform/internal/store/table/dynamotable"
 )
 
-// restore puts back what was stored: the table from another one, the bucket's objects as of a time, or the index from
-// both.
+// restore restores stored data: the table from another one, the bucket's objects as of a time, or the index from both.
 func (o *operator) restore(ctx context.Context, what string, from []string) error {
 	switch {
 	case what == "index" && len(from) == 0:
@@ -42,9 +41,9 @@ func (o *operator) restore(ctx context.Context, what string, from []string) erro
 	return errors.New("say restore table FROM, restore blobs 2026-01-31T12:00:00Z, or restore index")
 }
 
-// restoreIndex begins to put into the index of documents what is stored of all of them: it was emptied, or lacks
-// what was
-// removed after the time to which the table was put back. The sweeper finds the job within a minute.
+// restoreIndex starts a job that puts all stored documents into the index again. It is for an index that was emptied,
+// or that lacks documents removed after the time to which the table was restored. The sweeper finds the job within a
+// minute.
 func (o *operator) restoreIndex(ctx context.Context) error {
 	if !o.do {
 		o.say("all knowledge bases would say that they are being rebuilt until all is in the index again; say -do")
@@ -59,17 +58,17 @@ func (o *operator) restoreIndex(ctx context.Context) error {
 }
 
 const (
-	segments    = 8   // of a table that are read at once
+	segments    = 8   // of a table that are read in parallel
 	writesATime = 25  // items of a BatchWriteItem
 	keysATime   = 100 // keys of a BatchGetItem
-	maxTries    = 12  // of what DynamoDB left undone of a batch
+	maxTries    = 12  // of the rest of a batch that DynamoDB left undone
 )
 
-// restoreTable makes the stage's core table what the table from is: it puts what that has, and deletes what it has not.
-// Nothing else may write meanwhile. Done again after a failure it goes on.
+// restoreTable makes the stage's core table equal to the table from. It puts the items of that table, and deletes all
+// others. Nothing else may write meanwhile. After a failure it can be run again and goes on.
 //
-// The table of the stack stays, with its name, alarms, rights and backups. To have the stack adopt the restored table
-// instead, it would have to give up its own first, whose name other stacks import.
+// The table of the stack stays, with its name, alarms, rights and backups. To adopt the restored table, the stack would
+// first have to give up its own, whose name other stacks import.
 func (o *operator) restoreTable(ctx context.Context, from string) error {
 	to := o.outputs["CoreTable"]
 	if from == to {
@@ -105,7 +104,7 @@ func (o *operator) restoreTable(ctx context.Context, from string) error {
 
 type item = map[string]types.AttributeValue
 
-// scan reads a table, or its keys, a page at a time, several segments of it at once.
+// scan reads a table, or its keys, a page at a time, in several parallel segments.
 func (o *operator) scan(ctx context.Context, table string, keys bool, see func(context.Context, []item) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for segment := range int32(segments) {
@@ -130,7 +129,7 @@ func (o *operator) scan(ctx context.Context, table string, keys bool, see func(c
 	return group.Wait()
 }
 
-// projection is that of the keys.
+// projection returns the projection of the keys.
 func projection() (*string, map[string]string) {
 	layout := dynamotable.Layout()
 	return aws.String("#p, #s"), map[string]string{"#p": layout.PartitionKey, "#s": layout.SortKey}
@@ -164,7 +163,7 @@ func (o *operator) write(ctx context.Context, table string, n int, one func(int)
 	return nil
 }
 
-// pause waits before a try: not before the first, then up to some seconds.
+// pause waits before an attempt: not before the first, then up to some seconds.
 func pause(ctx context.Context, try int) error {
 	if try == 0 {
 		return nil
@@ -177,7 +176,7 @@ func pause(ctx context.Context, try int) error {
 	}
 }
 
-// missing are those of the keys that a table has no item of.
+// missing returns the keys for which a table has no item.
 func (o *operator) missing(ctx context.Context, table string, keys []item) ([]item, error) {
 	layout := dynamotable.Layout()
 	name := func(k item) string {
@@ -211,16 +210,16 @@ func (o *operator) missing(ctx context.Context, table string, keys []item) ([]it
 	return slices.DeleteFunc(slices.Clone(keys), func(k item) bool { return there[name(k)] }), nil
 }
 
-// version is one of an object's versions, or the mark of its deletion.
+// version is a version of an object, or the mark of its deletion.
 type version struct {
 	key, id      string
 	at           time.Time
 	latest, gone bool
 }
 
-// asOf returns the version that an object had at a time, and whether it has to be put back: it was there, and is not
-// what is there now. The versions are of one object. S3 tells times by the second, and of two in one second only which
-// is the latest.
+// asOf returns the version that an object had at a time, and whether it has to be restored: it existed, and is not the
+// latest one. The versions are of one object. S3's times are in seconds. Of two versions in one second, it only shows
+// which is the latest.
 func asOf(versions []version, then time.Time) (version, bool) {
 	newestFirst := slices.SortedStableFunc(slices.Values(versions), func(a, b version) int {
 		if a.latest != b.latest {
@@ -236,8 +235,8 @@ func asOf(versions []version, then time.Time) (version, bool) {
 	return version{}, false
 }
 
-// restoreBlobs makes the version of each object that there was at a time its newest one. What came later stays: nothing
-// in a table of that time names it.
+// restoreBlobs makes each object's version of a time its newest one. Later objects stay, because a table of that time
+// does not name them.
 func (o *operator) restoreBlobs(ctx context.Context, then time.Time) error {
 	bucket := o.outputs["Bucket"]
 	restored := 0
@@ -252,7 +251,8 @@ func (o *operator) restoreBlobs(ctx context.Context, then time.Time) error {
 		}
 		source := bucket + "/" + strings.ReplaceAll(url.PathEscape(v.key), "%2F", "/") + "?versionId=" +
 			url.QueryEscape(v.id)
-		// The class is what objects have anyway: to copy an object to its own name, something must be said of it.
+		// The class is the one that the objects have. A copy of an object to its own name must change something in the
+		// request.
 		_, err := o.objects.CopyObject(ctx, &s3.CopyObjectInput{Bucket: &bucket, Key: &v.key, CopySource: &source,
 			StorageClass: s3types.StorageClassStandard})
 		return err

@@ -26,8 +26,8 @@ import (
 	"agentplatform/internal/store/table/dynamotable"
 )
 
-// tables is as much of DynamoDB as a restore uses: tables of items by their keys. Of each batch it leaves the last one
-// undone, once.
+// tables implements the operations of DynamoDB that a restore uses, with tables of items by their keys. It leaves the
+// last item of each batch undone, once.
 type tables struct {
 	mu    sync.Mutex
 	items map[string]map[string]map[string]any // by table and key
@@ -162,7 +162,7 @@ func TestAnObjectIsWhatItWasAtATime(t *testing.T) {
 	}
 }
 
-// bucket lists versions in two pages that part those of one object, and notes the copies.
+// bucket lists versions in two pages, with those of one object on both, and records the copies.
 type bucket struct {
 	copied  []string
 	deleted string

@@ -17,11 +17,11 @@ import (
 	"agentplatform/internal/platform/setting"
 )
 
-// maxSecret is how long a secret's value may be, in bytes.
+// maxSecret is the maximum length of a secret's value, in bytes.
 const maxSecret = 4096
 
-// secret sets one of the deployment's secrets to what it reads, and leaves the others as they are. Functions read them
-// when they begin.
+// secret sets one of the deployment's secrets to the content of in, and leaves the others unchanged. Functions read
+// them when they start.
 func (o *operator) secret(ctx context.Context, name string, in io.Reader) error {
 	kinds := setting.Names()
 	if kinds[name] != setting.Secret {

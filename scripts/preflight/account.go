@@ -24,10 +24,10 @@ import (
 	"agentplatform/internal/ai/embedding"
 )
 
-// account is where the questions go.
+// account sends the requests to an account of AWS.
 type account struct{ config aws.Config }
 
-// in is the account's configuration in a Region.
+// in returns the account's configuration in a Region.
 func (c *account) in(region string) aws.Config {
 	there := c.config.Copy()
 	there.Region = region
@@ -36,7 +36,7 @@ func (c *account) in(region string) aws.Config {
 
 func (c *account) askIdentity(ctx context.Context, a *answers) error {
 	if a.region == "" {
-		return nil // whoever judges says so
+		return nil // judge reports it
 	}
 	_, err := sts.NewFromConfig(c.config).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	return err
@@ -55,7 +55,7 @@ func (c *account) askCommit(ctx context.Context, a *answers) error {
 	return nil
 }
 
-// regions are those in which the stage has stacks, with the names of these.
+// regions returns the Regions in which the stage has stacks, with the names of these.
 func (a *answers) regions() map[string][]string {
 	all := map[string][]string{a.region: {"data", "service"}}
 	if a.stage.AddressRate > 0 {
@@ -99,7 +99,7 @@ func (c *account) askLeft(ctx context.Context, a *answers) error {
 			a.left = append(a.left, "the bucket "+name)
 		}
 	}
-	// names are listed in no order that could be relied on
+	// the names are in no defined order
 	pages := dynamodb.NewListTablesPaginator(dynamodb.NewFromConfig(c.config), &dynamodb.ListTablesInput{})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -202,7 +202,7 @@ func (c *account) askConcurrency(ctx context.Context, a *answers) error {
 	return nil
 }
 
-// asksQuotas asks for quotas by their keys.
+// asksQuotas returns a function that requests quotas by their keys.
 func asksQuotas(keys ...string) func(*account, context.Context, *answers) error {
 	return func(c *account, ctx context.Context, a *answers) error {
 		for _, key := range keys {
@@ -214,7 +214,7 @@ func asksQuotas(keys ...string) func(*account, context.Context, *answers) error 
 	}
 }
 
-// quota asks for the value that applies to the account, or for the default where the account has none of its own.
+// quota requests the value that applies to the account, or the default if the account has none of its own.
 func (c *account) quota(ctx context.Context, a *answers, key string) error {
 	q, client := quotas[key], servicequotas.NewFromConfig(c.config)
 	if q.code == "" {
@@ -238,7 +238,7 @@ func (c *account) quota(ctx context.Context, a *answers, key string) error {
 	return nil
 }
 
-// quotaNamed looks for a quota in the list of its service.
+// quotaNamed searches a quota in the list of its service.
 func (c *account) quotaNamed(ctx context.Context, a *answers, key string) error {
 	q := quotas[key]
 	pages := servicequotas.NewListServiceQuotasPaginator(servicequotas.NewFromConfig(c.config),
@@ -258,7 +258,7 @@ func (c *account) quotaNamed(ctx context.Context, a *answers, key string) error 
 	return errors.New("Service Quotas does not name " + q.name) //nolint:staticcheck // a name
 }
 
-// modelsOf are the models of Bedrock that a stage's settings name.
+// modelsOf returns the models of Bedrock in a stage's settings.
 func modelsOf(s stage.Stage) []string {
 	var names []string
 	for name := range strings.SplitSeq(s.Settings["BEDROCK_MODELS"], ",") {

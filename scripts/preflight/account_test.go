@@ -18,9 +18,9 @@ import (
 	"agentplatform/infra/stage"
 )
 
-// services speaks what is asked of AWS, as the SDK's own deserializers read it; nothing here has been tried against
-// AWS.
-// It answers by the action, which each protocol says elsewhere: in a header, in the form, in the path.
+// services implements the used operations of AWS, as the SDK's own deserializers read them. None of it has been tried
+// against AWS. It answers by the action. Each protocol has the action in another place: in a header, in the form, or in
+// the path.
 type services struct {
 	t       *testing.T
 	answers map[string]string
@@ -96,7 +96,7 @@ func accountOn(t *testing.T, s *services) *account {
 
 func quotaAnswer(value float64) string { return fmt.Sprintf(`{"Quota":{"Value":%f}}`, value) }
 
-// ready is an account in which the stage deploys, with a few words.
+// ready returns an account in which the stage deploys, with a few warnings.
 func ready() *services {
 	return &services{denies: map[string]bool{}, answers: map[string]string{
 		"GetCallerIdentity": `<GetCallerIdentityResponse><GetCallerIdentityResult>

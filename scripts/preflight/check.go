@@ -10,17 +10,17 @@ import (
 	"agentplatform/infra/stage"
 )
 
-// check is one thing that must hold before a stage is deployed. Asking and judging are apart: ask only fetches, judge
-// only decides, so that each verdict is tested with answers that no account needs to give.
+// check is a condition that must hold before a stage is deployed. ask only fetches and judge only decides. So each
+// verdict is tested with answers that no real account has to give.
 type check struct {
 	name  string
-	asks  string // what it asks, in the words of IAM: what somebody has to be allowed for it
+	asks  string // the rights that it needs, as actions of IAM
 	only  func(stage.Stage) bool
 	ask   func(*account, context.Context, *answers) error
 	judge func(*answers) []finding
 }
 
-// finding is one sentence about what will happen, and what to do.
+// finding is one sentence about a problem, and the action against it.
 type finding struct {
 	fatal bool // a deploy would fail for sure
 	text  string
@@ -33,7 +33,7 @@ func warns(format string, args ...any) []finding {
 	return []finding{{false, fmt.Sprintf(format, args...)}}
 }
 
-// answers is what was asked for.
+// answers has the results of the requests.
 type answers struct {
 	stage stage.Stage
 
@@ -43,8 +43,8 @@ type answers struct {
 	stacks        map[string]string  // their status, by their names; those that there are
 	outputs       map[string]string  // of these stacks, by their names, of which none has two
 	left          []string           // buckets and tables of an earlier life of the data stack
-	concurrency   int                // functions at once
-	unreserved    int                // of these, what no function has for itself
+	concurrency   int                // of functions, of the account
+	unreserved    int                // the part of it that no function has reserved
 	quotas        map[string]float64 // applied values, by the keys of quotas
 	vpcs          int                // that there are
 	zones         []zone             // of the Region
@@ -57,7 +57,7 @@ type answers struct {
 	tag           string             // status of the cost allocation tag; empty: Billing has not seen it yet
 }
 
-// deployed says whether the stage's stack of this name is there.
+// deployed reports whether the stage's stack of this name exists.
 func (a *answers) deployed(name string) bool {
 	_, there := a.stacks["agents-"+a.stage.Name+"-"+name]
 	return there
@@ -84,18 +84,18 @@ type certificate struct {
 
 type subscription struct{ topic, state string }
 
-// facts is what a deploy needs to know of the account.
+// facts has the values of the account that a deploy needs.
 type facts struct {
 	Stage            string   `json:"stage"`
 	Commit           string   `json:"commit"`
-	Before           string   `json:"before"` // the commit that this one takes the place of; empty: not known
+	Before           string   `json:"before"` // the commit that this one replaces; empty: not known
 	OriginPrefixList string   `json:"originPrefixList"`
 	Zones            []string `json:"zones"`
 	Edge             bool     `json:"edge"` // the stage has a stack in us-east-1
 }
 
-// look makes the checks in their order, says what each found, and returns what it learned and how many would make a
-// deploy fail. What may not be asked is said and is no failure.
+// look makes the checks in their order, and prints the findings of each. It returns the answers, and how many findings
+// would make a deploy fail. A check without the right to ask gives a warning.
 func look(ctx context.Context, out io.Writer, c *account, s stage.Stage) (*answers, int) {
 	a := &answers{
 		stage: s, region: c.config.Region, stacks: map[string]string{}, outputs: map[string]string{},
@@ -132,7 +132,8 @@ func look(ctx context.Context, out io.Writer, c *account, s stage.Stage) (*answe
 	return a, fatal
 }
 
-// unanswered is the finding about a check that could not be made. Only without credentials is that a failure.
+// unanswered returns the finding about a check that could not be made. It is a failure only if the credentials do not
+// work.
 func unanswered(k check, err error) []finding {
 	switch {
 	case k.name == identityCheck:
@@ -145,14 +146,14 @@ func unanswered(k check, err error) []finding {
 	}
 }
 
-// plain is an error in one line.
+// plain returns an error in one line.
 func plain(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// facts returns what the deploy needs, or false where something of it is not known.
+// facts returns the values that the deploy needs, or false if one of them is not known.
 func (a *answers) facts() (facts, bool) {
 	commit := a.commit
 	if a.dirty {
-		commit += "-dirty" // as the programs say it of themselves
+		commit += "-dirty" // as in the version that the programs report
 	}
 	before := a.outputs["Commit"]
 	if before == commit { // deployed once more

@@ -12,15 +12,15 @@ import (
 
 const identityCheck = "credentials"
 
-// What the stacks are made of, as far as quotas count it.
+// The parts of the stacks that count against quotas.
 const (
-	listWeight    = 55 // rules that CloudFront's list counts as in a security group, whatever is in it
+	listWeight    = 55 // rules that CloudFront's list counts as in a security group, with any content
 	taskCPUs      = 1  // virtual CPUs of a container, at most (infra/stacks/front.go, workers.go)
 	minUnreserved = 100
-	edgeRegion    = "us-east-1" // where what CloudFront itself uses has to be
+	edgeRegion    = "us-east-1" // CloudFront's own resources have to be there
 )
 
-// checks are all that is looked at, in the order in which they are told.
+// checks has all checks, in the order in which they are printed.
 var checks = []check{
 	{identityCheck, "sts:GetCallerIdentity", nil, (*account).askIdentity, judgeIdentity},
 	{"commit", "git", nil, (*account).askCommit, judgeCommit},
@@ -48,9 +48,8 @@ var checks = []check{
 		(*account).askTag, judgeTag},
 }
 
-// quotas are those that are asked of Service Quotas, by its codes or, where there is none to rely on, by name. The
-// codes
-// are those of the documentation of each service's quotas.
+// quotas has the quotas that are requested from Service Quotas, by its codes or, where there is no reliable one, by
+// name. The codes are those of the documentation of each service's quotas.
 var quotas = map[string]struct{ service, code, name string }{
 	"requests": {"apigateway", "L-8A5B8E43", ""},
 	"burst":    {"apigateway", "L-CDF5615A", ""},
@@ -62,7 +61,7 @@ var quotas = map[string]struct{ service, code, name string }{
 	"pauses":   {"states", "", "StartExecution throttle token refill rate per second"},
 }
 
-// raise says how a quota is raised.
+// raise returns the way to raise a quota.
 func raise(key string, to int) string {
 	q := quotas[key]
 	if q.code == "" {
@@ -91,7 +90,8 @@ func judgeCommit(a *answers) []finding {
 	}
 }
 
-// judgeStacks: the CDK deletes by itself a stack whose creation was rolled back, unless it is protected.
+// judgeStacks warns of failed stacks. The CDK itself deletes a stack whose creation was rolled back, unless it is
+// protected.
 func judgeStacks(a *answers) (found []finding) {
 	for _, name := range slices.Sorted(maps.Keys(a.stacks)) {
 		status := a.stacks[name]
@@ -170,7 +170,7 @@ func judgeVPCs(a *answers) []finding {
 		a.region, a.vpcs, raise("vpcs", a.vpcs+5))
 }
 
-// judgeDistributions can only warn: no call says whether an account is verified.
+// judgeDistributions can only warn, because no call returns whether an account is verified.
 func judgeDistributions(a *answers) []finding {
 	if a.distributions > 0 {
 		return nil
@@ -249,7 +249,7 @@ func judgeThroughput(a *answers) (found []finding) {
 	return found
 }
 
-// judgeCPUs: a deploy starts new tasks before it stops the old ones.
+// judgeCPUs counts old and new tasks, because a deploy starts new tasks before it stops the old ones.
 func judgeCPUs(a *answers) []finding {
 	tasks := a.stage.StreamTasks + a.stage.WorkerTasks
 	q, need := a.quotas["cpus"], tasks*taskCPUs
@@ -264,7 +264,7 @@ func judgeCPUs(a *answers) []finding {
 	return nil
 }
 
-// judgePauses counts with runs of ten seconds that all pause once.
+// judgePauses assumes runs of ten seconds that all pause once.
 func judgePauses(a *answers) []finding {
 	if q, want := a.quotas["pauses"], a.stage.Workers/10; q < float64(want) {
 		return warns("Step Functions begins %.0f waits a second, and %d workers may begin %d; what is beyond is "+
@@ -273,7 +273,7 @@ func judgePauses(a *answers) []finding {
 	return nil
 }
 
-// judgeModels only warns: the stacks deploy without a model, and its runs fail.
+// judgeModels only warns. The stacks deploy without a model, and its runs fail.
 func judgeModels(a *answers) (found []finding) {
 	for _, name := range slices.Sorted(maps.Keys(a.models)) {
 		m := a.models[name]

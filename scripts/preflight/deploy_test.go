@@ -15,8 +15,8 @@ import (
 // table is the core table of the stage's first life.
 const table = "agents-x-data-Core1"
 
-// checkout is a folder with scripts/deploy.sh and the Makefile, and with programs in the place of those that they call.
-// AWS is a folder, too: it has a file for each core table with an organization.
+// checkout is a folder with scripts/deploy.sh and the Makefile. Other programs replace those that they call. AWS is a
+// folder, too: it has a file for each core table with an organization.
 type checkout struct {
 	t           *testing.T
 	folder, aws string
@@ -80,8 +80,8 @@ func (c checkout) program(name, text string) {
 	c.write(name, "#!/usr/bin/env bash\n"+text)
 }
 
-// run runs a program of the folder and returns what was called and said, whether it succeeded, and the key that the
-// smoke test was given, if there was one.
+// run runs a program of the folder. It returns the calls and the output, the key of the smoke test if there was one,
+// and the error.
 func (c checkout) run(name string, arguments, environ []string) (called []string, said, key string, err error) {
 	c.t.Helper()
 	log := filepath.Join(c.t.TempDir(), "log")
@@ -98,7 +98,7 @@ func (c checkout) run(name string, arguments, environ []string) (called []string
 	return strings.Split(strings.TrimSpace(string(noted)), "\n"), string(out), strings.TrimSpace(string(smoked)), err
 }
 
-// deploys deploys, which must succeed, and returns the key that the smoke test was given.
+// deploys runs a deploy, which must succeed, and returns the key that the smoke test got.
 func (c checkout) deploys(environ ...string) string {
 	c.t.Helper()
 	_, said, key, err := c.run("scripts/deploy.sh", []string{"x"}, environ)
@@ -106,14 +106,14 @@ func (c checkout) deploys(environ ...string) string {
 	return key
 }
 
-// deploying runs scripts/deploy.sh once, and returns what was called and said, and whether it succeeded.
+// deploying runs scripts/deploy.sh once, and returns the calls, the output and the error.
 func deploying(t *testing.T, edge, there bool, environ ...string) (called []string, said string, err error) {
 	t.Helper()
 	called, said, _, err = newCheckout(t, edge, there).run("scripts/deploy.sh", []string{"x"}, environ)
 	return called, said, err
 }
 
-// steps are what was called, without the arguments that all have.
+// steps returns the calls without the arguments that all have.
 func steps(called []string) []string {
 	var short []string
 	for _, c := range called {
@@ -222,7 +222,7 @@ func TestEachLifeOfAStageIsEnteredByItsOwnKey(t *testing.T) {
 
 const keyFile = ".cache/operator-1-eu-central-1-" + table + ".key"
 
-// What a deploy has left half done is no key, and the next one mends it where it can.
+// A key of a deploy that ended half-way is not valid. The next deploy repairs it if it can.
 func TestAKeyIsWholeOrNotThere(t *testing.T) {
 	t.Parallel()
 	for what, cut := range map[string]struct{ environ, says string }{
@@ -271,7 +271,7 @@ func TestAKeyIsWholeOrNotThere(t *testing.T) {
 	})
 }
 
-// A stage that is taken down leaves keys here, and more in the account.
+// A stage that is destroyed leaves keys here, and more in the account.
 func TestDestroySaysWhatItLeaves(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t, false, false)

@@ -20,7 +20,7 @@ func page(t *testing.T, name string) string {
 	return string(raw)
 }
 
-// guide is infra/README.md without its table of untried parts, which names the commands without their arguments.
+// guide returns infra/README.md without its table of untried parts, which names the commands without their arguments.
 func guide(t *testing.T) string {
 	t.Helper()
 	whole := page(t, "infra/README.md")
@@ -32,7 +32,7 @@ func guide(t *testing.T) string {
 	return before
 }
 
-// No command of the guide or the runbook leaves out the stage, and make has no default. (internal/proof/docs checks
+// Each command of the guide and the runbook names the stage, and make has no default. (internal/proof/docs checks
 // targets.)
 func TestTheGuideAndTheMakefileAgree(t *testing.T) {
 	makefile := page(t, "Makefile")

@@ -1,13 +1,13 @@
-// Command preflight says, before anything of a stage is deployed, what will fail in this account and why, one sentence
-// each with what to do. It changes nothing. It exits with 1 where a deploy would fail for sure; what may matter later
-// is a warning, and so is what these credentials may not ask.
+// Command preflight prints the problems that a deploy of a stage would have in this account, before anything is
+// deployed. Each is one sentence with its reason and an action. It changes nothing. It exits with 1 if a deploy would
+// fail for sure. Problems that may matter later are warnings. So are checks that these credentials may not make.
 //
 //	go run ./scripts/preflight -stage dev
 //	go run ./scripts/preflight -stage prod -alarm-email someone@example.com -json
 //
-// With -json the sentences go to the error output, and what the deploy needs to know of the account to the output.
+// With -json the sentences go to the error output, and the values of the account that a deploy needs to the output.
 //
-// It knows stages and accounts, nothing of the service, and imports the stages, the names of embedding models and the
+// It knows stages and accounts, nothing of the service. It imports the stages, the names of embedding models and the
 // SDK.
 package main
 
@@ -27,7 +27,7 @@ import (
 	"agentplatform/infra/stage"
 )
 
-// limit bounds all that is asked, together.
+// limit is the time limit for all requests together.
 const limit = 3 * time.Minute
 
 func main() {

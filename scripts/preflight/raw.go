@@ -23,20 +23,21 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// The SDK's clients of EC2, CloudFront and Bedrock are more to compile than all else of this repository, EC2's alone
-// takes minutes; seven questions are asked of them. These go out by hand, signed by the SDK, as its clients write them.
+// The SDK's clients of EC2, CloudFront and Bedrock take longer to compile than all the rest of this repository. EC2's
+// alone takes minutes. Only seven requests need them. The code here writes these as the SDK's clients do, and the SDK
+// signs them.
 
-// request is a question in a service's own protocol.
+// request is a request in a service's own protocol.
 type request struct {
 	service, region, method, path string
 	query                         url.Values
 	form                          url.Values // of the protocol ec2Query
 }
 
-// maxAnswer bounds what is read of an answer, in bytes.
+// maxAnswer is the largest part of a response that is read, in bytes.
 const maxAnswer = 4 << 20
 
-// raw asks, and decodes the answer into out: XML where the answer begins like it, else JSON.
+// raw sends a request, and decodes the response into out: XML if the response begins like it, otherwise JSON.
 func (c *account) raw(ctx context.Context, q request, out any) error {
 	host := "https://" + q.service + "." + q.region + ".amazonaws.com"
 	switch {
@@ -78,7 +79,7 @@ func (c *account) raw(ctx context.Context, q request, out any) error {
 	return decoded(said, out)
 }
 
-// escaped escapes each part of a path, colons too, as the SDK does.
+// escaped escapes each part of a path, with colons, as the SDK does.
 func escaped(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
@@ -94,13 +95,13 @@ func decoded(said []byte, out any) error {
 	return json.Unmarshal(said, out)
 }
 
-// In an answer in XML the error stands at the root, in Error, or in Errors.
+// A response in XML has the error at the root, in Error, or in Errors.
 var (
 	errorCode    = regexp.MustCompile(`<Code>([^<]+)</Code>`)
 	errorMessage = regexp.MustCompile(`<Message>([^<]*)</Message>`)
 )
 
-// refused is the error in an answer, in whichever form the service has it.
+// refused returns the error in a response, in any of the services' forms.
 func refused(answer *http.Response, said []byte) error {
 	e := &smithy.GenericAPIError{Code: strconv.Itoa(answer.StatusCode), Message: http.StatusText(answer.StatusCode)}
 	if found := errorCode.FindSubmatch(said); found != nil {
@@ -119,7 +120,7 @@ func refused(answer *http.Response, said []byte) error {
 	return e
 }
 
-// code is that of an error of AWS, or empty.
+// code returns the code of an error of AWS. It is empty for other errors.
 func code(err error) string {
 	var e smithy.APIError
 	if errors.As(err, &e) {
@@ -128,7 +129,7 @@ func code(err error) string {
 	return ""
 }
 
-// denied says whether credentials lack a right.
+// denied reports whether credentials lack a right.
 func denied(err error) bool {
 	switch code(err) {
 	case "AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError", "Unauthorized",
@@ -138,7 +139,7 @@ func denied(err error) bool {
 	return false
 }
 
-// ec2 asks EC2 with filters, each a name and its value.
+// ec2 sends a request to EC2 with filters, each a name and its value.
 func (c *account) ec2(ctx context.Context, action string, out any, filters ...string) error {
 	form := url.Values{"Action": {action}, "Version": {"2016-11-15"}}
 	for i := 0; i+1 < len(filters); i += 2 {
@@ -157,7 +158,7 @@ func (c *account) client() aws.HTTPClient {
 	return http.DefaultClient
 }
 
-// bedrock asks Bedrock.
+// bedrock sends a request to Bedrock.
 func (c *account) bedrock(ctx context.Context, format, id string, out any) error {
 	return c.raw(ctx, request{service: "bedrock", region: c.config.Region, method: http.MethodGet,
 		path: fmt.Sprintf(format, id)}, out)

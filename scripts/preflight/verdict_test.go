@@ -13,7 +13,7 @@ import (
 	"agentplatform/infra/stage"
 )
 
-// fresh are the answers of an account in which a stage deploys without a word.
+// fresh returns the answers of an account in which a stage deploys without findings.
 func fresh() *answers {
 	return &answers{
 		stage: stage.Stage{Name: "x", AlarmEmail: "a@example.com", BudgetUSD: 50, Workers: 50, Senders: 20,
@@ -55,7 +55,7 @@ func TestAnAccountThatIsReadyIsToldNothing(t *testing.T) {
 	assert.Equal(t, "abc-dirty", f.Commit)
 }
 
-// A deploy that is repeated does not forget what it took the place of.
+// A deploy that is repeated keeps the commit that it replaced.
 func TestTheCommitBefore(t *testing.T) {
 	for _, c := range []struct{ deployed, before, want string }{
 		{"", "", ""}, {"old", "", "old"}, {"old", "older", "old"}, {"abc", "old", "old"}, {"abc", "", ""},

@@ -9,7 +9,7 @@ const (
 )
 
 // noOrigins has the Regions where CloudFront reaches load balancers inside a VPC, each with the zones where it does not
-// (originsPage, November 2026). Zones are named by their ids, as their letters differ between accounts.
+// (originsPage, November 2026). It names zones by their ids, as their letters differ between accounts.
 var noOrigins = map[string][]string{
 	"us-east-1": {"use1-az3"}, "us-west-1": {"usw1-az2"}, "ap-northeast-1": {"apne1-az3"}, "ca-central-1": {"cac1-az3"},
 	"us-east-2": nil, "us-west-2": nil, "af-south-1": nil, "ap-east-1": nil, "ap-east-2": nil, "ap-south-1": nil,
@@ -21,7 +21,7 @@ var noOrigins = map[string][]string{
 	"sa-east-1":    nil,
 }
 
-// admitted are the names of the zones that may have a VPC origin.
+// admitted returns the names of the zones that may have a VPC origin.
 func (a *answers) admitted() []string {
 	var names []string
 	for _, z := range a.zones {
@@ -33,8 +33,8 @@ func (a *answers) admitted() []string {
 	return names
 }
 
-// choice are the two zones of the network. A stage keeps those that it has: others would replace its subnets, and the
-// load balancer with them.
+// choice returns the two zones of the network. A stage keeps its zones. Others would replace its subnets, and the load
+// balancer with them.
 func (a *answers) choice() []string {
 	if len(a.kept) == 2 {
 		return a.kept

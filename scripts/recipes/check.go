@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// copyOf is a copy of the tree to change.
+// copyOf is a copy of the tree, for changes.
 type copyOf struct{ root, dir string }
 
 const tags = "pebblegozstd"
 
-// fresh makes the copy again, of all files that git knows or would add, by an index of its own.
+// fresh makes the copy again, of all files that git has or would add. It uses an index of its own.
 func (c copyOf) fresh(ctx context.Context) (err error) {
 	index := c.dir + ".index"
 	err = errors.Join(os.RemoveAll(c.dir), os.RemoveAll(index+".lock"), os.MkdirAll(c.dir, 0o750))
@@ -33,7 +33,7 @@ func (c copyOf) fresh(ctx context.Context) (err error) {
 	return nil
 }
 
-// check follows the recipes in the copy. What a compiler says names the files, and so the examples.
+// check follows the recipes in the copy. The compiler's errors name the files, and so the examples.
 func (c copyOf) check(ctx context.Context, examples []example) (faults []fault, err error) {
 	for _, e := range examples {
 		if err := e.apply(ctx, c.dir); err != nil {
@@ -70,7 +70,7 @@ func (c copyOf) check(ctx context.Context, examples []example) (faults []fault, 
 	return faults, ctx.Err()
 }
 
-// compile returns the compiled tests of a package, or what the compiler said.
+// compile returns the compiled tests of a package, or the compiler's errors.
 func (c copyOf) compile(ctx context.Context, pkg string) (program, out string) {
 	program = filepath.Join(c.dir, ".cache", strings.ReplaceAll(strings.TrimPrefix(pkg, "./"), "/", "-")+".test")
 	said, err := command(ctx, c.dir, "go", "test", "-vet=off", "-tags", tags, "-c", "-o", program, pkg).CombinedOutput()
@@ -82,7 +82,8 @@ func (c copyOf) compile(ctx context.Context, pkg string) (program, out string) {
 
 var passed = regexp.MustCompile(`(?m)^\s*--- PASS: (\S+)`)
 
-// test runs tests and returns what is wrong: a failure, or that no test has the pattern's name.
+// test runs tests. It returns the failure, or an error text if no test has the pattern's name. It is empty if all is
+// well.
 func (c copyOf) test(ctx context.Context, program string, t test) string {
 	dir := filepath.Join(c.dir, t.pkg)
 	out, err := command(ctx, dir, program, "-test.v", "-test.timeout", "5m", "-test.run", t.pattern).CombinedOutput()
@@ -98,7 +99,7 @@ func (c copyOf) test(ctx context.Context, program string, t test) string {
 	return fmt.Sprintf("go test %s -run '%s' finds no test", t.pkg, t.pattern)
 }
 
-// last is the end of a program's output, which has the reason.
+// last returns the end of a program's output, which has the reason.
 func last(out []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	return strings.Join(lines[max(0, len(lines)-30):], "\n")

@@ -80,7 +80,7 @@ func parse(text string) (e example, err error) {
 
 var changedFile = regexp.MustCompile(`(?m)^\+\+\+ b/(.+)$`)
 
-// files are the files that the example changes or makes.
+// files returns the files that the example changes or makes.
 func (e example) files() []string {
 	var all []string
 	for _, found := range changedFile.FindAllStringSubmatch(e.patch, -1) {
@@ -89,7 +89,7 @@ func (e example) files() []string {
 	return all
 }
 
-// apply makes the example's changes below a folder. The error says what of them does not fit.
+// apply makes the example's changes below a folder. The error names the changes that do not fit.
 func (e example) apply(ctx context.Context, dir string) error {
 	git := command(ctx, dir, "git", "apply")
 	git.Stdin = strings.NewReader(e.patch)

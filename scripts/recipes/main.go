@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// run returns what is wrong with the recipes. An error is one of the files or of git: nothing is known then.
+// run returns the faults of the recipes. An error is one of the files or of git. The faults are then unknown.
 func run(ctx context.Context) (faults []fault, err error) {
 	root, err := filepath.Abs(".")
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Page has the recipes: its headings of the third level below the heading Recipes.
+// Page is the file with the recipes: its headings of the third level below the heading Recipes.
 const Page = "CONTRIBUTING.md"
 
-// procedures are the headings that change no Go code: there is nothing to apply.
+// procedures has the headings that change no Go code, so there is nothing to apply.
 var procedures = []string{
 	"Change the admin panel",
 	"Find out why a run timed out or failed",
@@ -19,22 +19,22 @@ var procedures = []string{
 	"Read a failing history of the linearizability test",
 }
 
-// generated are files that make golden writes, so no example does.
+// generated has the files that make golden writes, so no example does.
 var generated = []string{"internal/core/lifecycle/STATES.md", "docs/settings.md", "docs/versioning.md"}
 
-// fault is something that is wrong with a recipe.
+// fault is an error in a recipe.
 type fault struct{ recipe, what string }
 
 func (f fault) String() string {
 	return fmt.Sprintf("the recipe %q of %s does not work any more: %s", f.recipe, Page, f.what)
 }
 
-// section is a recipe as the page has it.
+// section is a recipe of the page.
 type section struct{ heading, text string }
 
 var duration = regexp.MustCompile(` \([^()]*\)$`)
 
-// sections are the recipes of the page.
+// sections returns the recipes of the page.
 func sections(page string) []section {
 	_, page, _ = strings.Cut(page, "\n## Recipes\n")
 	page, _, _ = strings.Cut(page, "\n## ")
@@ -55,7 +55,7 @@ var (
 	aFile  = regexp.MustCompile(`^[\w./-]+\.(go|md|js|json|txt)$`)
 )
 
-// names are the files and folders that a recipe names, as they stand in code or in links.
+// names returns the files and folders that a recipe names in code or in links.
 func (s section) names() (files, folders []string) {
 	for _, found := range slices.Concat(inCode.FindAllStringSubmatch(s.text, -1),
 		linked.FindAllStringSubmatch(s.text, -1)) {
@@ -70,7 +70,7 @@ func (s section) names() (files, folders []string) {
 	return files, folders
 }
 
-// compare returns what does not fit between the page and the examples. exists reports whether a path is in the tree.
+// compare returns the differences between the page and the examples. exists reports whether a path is in the tree.
 func compare(page string, examples []example, exists func(string) bool) (faults []fault) {
 	found := sections(page)
 	for _, s := range found {
@@ -94,7 +94,7 @@ func compare(page string, examples []example, exists func(string) bool) (faults 
 	return faults
 }
 
-// against returns what differs between the files that a recipe names and those that its example changes.
+// against returns the differences between the files that a recipe names and those that its example changes.
 func (e example) against(s section, exists func(string) bool) (faults []fault) {
 	files, folders := s.names()
 	changed := e.files()

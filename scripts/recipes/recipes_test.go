@@ -100,7 +100,7 @@ func TestAnExampleIsApplied(t *testing.T) {
 	}
 }
 
-// Whatever does not fit between the page and the examples is a fault that names its recipe.
+// Each difference between the page and the examples is a fault that names its recipe.
 func TestWhatDoesNotFitIsAFault(t *testing.T) {
 	e, err := parse(sample)
 	require.NoError(t, err)

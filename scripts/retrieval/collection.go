@@ -55,7 +55,7 @@ func read(name string) (collection, error) {
 	return c, err
 }
 
-// languageOf is the language that an id begins with.
+// languageOf returns the language at the beginning of an id.
 func languageOf(id string) string {
 	if len(id) > 3 && id[2] == '-' && 'a' <= id[0] && id[0] <= 'z' && 'a' <= id[1] && id[1] <= 'z' {
 		return id[:2]
@@ -63,7 +63,7 @@ func languageOf(id string) string {
 	return "en"
 }
 
-// languages are those of the queries, in order.
+// languages returns the languages of the queries, in order.
 func (c collection) languages() []string {
 	var list []string
 	for _, q := range c.queries {
@@ -72,7 +72,7 @@ func (c collection) languages() []string {
 	return slices.Compact(slices.Sorted(slices.Values(list)))
 }
 
-// in is what the collection has in a language.
+// in returns the part of the collection in a language.
 func (c collection) in(language string) collection {
 	part := collection{name: c.name + ", " + language + " alone"}
 	for _, a := range c.documents {
@@ -84,13 +84,13 @@ func (c collection) in(language string) collection {
 	return part
 }
 
-// asked has the queries in a language, over all documents.
+// asked returns the queries in a language, with all documents.
 func (c collection) asked(language string) collection {
 	c.queries = slices.DeleteFunc(slices.Clone(c.queries), func(q question) bool { return q.Language != language })
 	return c
 }
 
-// mixed puts collections into one.
+// mixed joins collections into one.
 func mixed(list []collection) collection {
 	var all collection
 	var names []string
@@ -113,7 +113,7 @@ func mixed(list []collection) collection {
 	return all
 }
 
-// short cuts each document to its first words, as abstracts and notes are.
+// short cuts each document to its first words, to the length of abstracts and notes.
 func (c collection) short() collection {
 	c.name, c.documents = fmt.Sprintf("%s, the first %d words", c.name, shortWords), slices.Clone(c.documents)
 	for i, a := range c.documents {
@@ -151,8 +151,8 @@ const (
 	reach = 100 // of recall
 )
 
-// judge holds what was found, by query, best first, to what is relevant. A gain is 1; the ideal has as many relevant
-// documents first as there are.
+// judge returns the figures of the found documents, by query and best first, against the relevant ones. A gain is 1.
+// The ideal order has all relevant documents first.
 func (c collection) judge(found map[string][]string) figures {
 	var sum figures
 	for _, q := range c.queries {
@@ -176,5 +176,5 @@ func (c collection) judge(found map[string][]string) figures {
 	return figures{sum.ndcg / n, sum.recall / n}
 }
 
-// discount is what a hit counts at a place, from 0.
+// discount returns the weight of a hit at a place, from 0.
 func discount(place int) float64 { return 1 / math.Log2(float64(place)+2) }

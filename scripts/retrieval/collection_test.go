@@ -78,7 +78,7 @@ func TestRowsBelowTheirFloorAreNamed(t *testing.T) {
 	require.EqualError(t, show(c, rows), "c: hybrid, x is below keyword, x")
 }
 
-// A base may be good on the whole and bad in one of its languages.
+// A base may be good as a whole and bad in one of its languages.
 func TestRowsBelowTheirFloorInOneLanguageAreNamed(t *testing.T) {
 	c := collection{name: "c"}
 	for _, id := range []string{"en-1", "en-2", "en-3", "de-1"} {

@@ -18,14 +18,15 @@ import (
 	"agentplatform/internal/text/index/s3index"
 )
 
-// target is what a collection is searched by.
+// target is a way to search a collection.
 type target struct {
 	name       string
 	open       func(context.Context) (x index.Index, done func(), err error)
 	candidates int // of each kind that a search has
 }
 
-// targets are the indexes of the service, and one that looks at every chunk, which the division of documents names.
+// targets returns the indexes of the service, and one that searches every chunk. That one has the name of the division
+// of documents.
 func (s *search) targets(division string) []target {
 	const most = 5 * reach // as a search that wants the documents of recall@100
 	all := []target{{division, exact, min(max(1, s.chunks), index.MaxLimit)}}
@@ -37,7 +38,7 @@ func (s *search) targets(division string) []target {
 
 func exact(context.Context) (index.Index, func(), error) { return &memindex.Index{}, func() {}, nil }
 
-// laptop makes the index of the laptop, in a temporary folder; done closes the index and removes the folder.
+// laptop makes the index of the laptop, in a temporary folder. done closes the index and removes the folder.
 func laptop(context.Context) (x index.Index, done func(), err error) {
 	folder, err := os.MkdirTemp("", "retrieval")
 	if err != nil {
@@ -53,7 +54,7 @@ func laptop(context.Context) (x index.Index, done func(), err error) {
 	}, nil
 }
 
-// cloud makes the index of AWS, over a server that stands in for S3 Vectors and searches exactly.
+// cloud makes the index of AWS, over a stand-in for S3 Vectors that searches exactly.
 func cloud(ctx context.Context) (index.Index, func(), error) {
 	server := httptest.NewServer(&vectorserver.Server{})
 	client := s3index.Client(aws.Config{
@@ -72,7 +73,7 @@ func cloud(ctx context.Context) (index.Index, func(), error) {
 
 const collectionName = "c"
 
-// fill puts what the search has into an index: one version of each document, with its chunks.
+// fill puts the content of the search into an index: one version of each document, with its chunks.
 func (s *search) fill(ctx context.Context, x index.Index) error {
 	for id, chunks := range s.documents {
 		v := index.Version{Collection: collectionName, Document: id, Number: 1}

@@ -1,27 +1,30 @@
-// Command retrieval measures how good the search is: nDCG@10 and recall@100 on collections of documents, queries and
-// what is relevant to them, beside bm25s, which others wrote, in the same run.
+// Command retrieval measures the quality of the search: nDCG@10 and recall@100 on collections of documents, queries and
+// relevant documents. In the same run it measures bm25s, which others wrote.
 //
 //	go run ./scripts/retrieval -collection DIR -python .cache/peers/retrieval/bin/python
 //
 // A collection is two files in the folder: NAME.docs.jsonl, a line {"id", "title", "text", "language"} for each
 // document, and NAME.queries.jsonl, a line {"id", "text", "relevant": ids of documents, "answers"} for each query.
-// Where no language is given, it is the first part of the id ("de-12"), else English. Each collection is measured
-// as one base; as one of the first 42 words of each document, where it is of one language, as short texts are what
-// most people have; as a base for each of its languages; and in one base with all the others.
+// Without a language, the first part of the id is the language ("de-12"), or else English. Each collection is measured
+// as one base, and in one base with all the others. A collection with several languages is also measured as a base for
+// each of them. A collection with one language is also measured with the first 42 words of each document, because most
+// people have short texts.
 //
-// Where a query has answers, as they stand in a document, the table has how often the quotes of the first six passages
-// hold one, as citations quote them. Unlike those of a run, these passages may all be of one document, near-duplicates
-// or below the floor. The command fails where hybrid search has less than three quarters of them.
+// A query may have answers, as they stand in a document. The table then has how often the quotes of the first six
+// passages hold one, as citations quote them. Unlike those of a run, these passages may all be of one document,
+// near-duplicates or below the floor. The command fails if hybrid search has less than three quarters of them.
 //
-// Everything is searched by our analysis, chunking and ranking: each document as one chunk, and in chunks of the
-// default size, where a document is worth what its best chunk is; without an index, exactly, and the chunks also by
-// the laptop's index and by that of AWS, over a server that stands in for S3 Vectors. bm25s has the stemmer of each
-// document's language. The command fails if keyword search is below bm25s by more than 0.01, or hybrid search below
-// keyword search by more than 0.005, in either figure, or in nDCG in any one language of a base, or the index of AWS by
-// more than 0.01 below the laptop's.
+// All searches use the service's analysis, chunking and ranking. A document is one chunk, or has chunks of the default
+// size and the score of its best chunk. Searches are exact and without an index. The chunks are also searched by the
+// laptop's index, and by that of AWS over a stand-in for S3 Vectors. bm25s has the stemmer of each document's language.
+// The command fails in these cases, in either figure:
 //
-// The embedding model is the built-in one, or one behind a server that speaks OpenAI's API, with its prefixes and its
-// weight; without -query-prefix and -passage-prefix it has those of its family:
+//   - keyword search is below bm25s by more than 0.01,
+//   - hybrid search is below keyword search by more than 0.005, also in nDCG in any one language of a base,
+//   - the index of AWS is below the laptop's by more than 0.01.
+//
+// The embedding model is the built-in one, or one behind a server with OpenAI's API, with its prefixes and its weight.
+// Without -query-prefix and -passage-prefix it has those of its family:
 //
 //	go run ./scripts/retrieval -collection DIR -endpoint http://127.0.0.1:8000/v1 -model e5-small -weight 1
 //
@@ -64,7 +67,7 @@ func main() {
 	}
 }
 
-// set sets what a flag names.
+// set returns a flag function that sets an option.
 func set(to **string) func(string) error {
 	return func(text string) error {
 		*to = &text
@@ -104,7 +107,7 @@ func run(dir, python string) error {
 	return errors.Join(failures...)
 }
 
-// bases are what is measured of collections.
+// bases returns the bases to measure for some collections.
 func bases(list []collection) (all []collection) {
 	for _, c := range list {
 		all = append(all, c)
@@ -130,7 +133,8 @@ type row struct {
 	floors []string // the rows that it must not be below
 	slack  figures  // by which it may be below all the same
 	found  map[string][]string
-	// known are the queries whose answers are known, answered those whose quotes hold one; 0: not looked at.
+	// known is the number of queries with known answers, answered the number of those whose quotes hold one. 0: not
+	// measured.
 	known, answered int
 }
 
@@ -211,13 +215,13 @@ func (s *search) measure(ctx context.Context, c collection, at target) ([]row, e
 	return rows, nil
 }
 
-// below says whether a row is below its floor.
+// below reports whether a row is below its floor.
 func (r row) below(floor row) bool {
 	return r.ndcg < floor.ndcg-r.slack.ndcg || r.recall < floor.recall-r.slack.recall
 }
 
-// show prints the table, and one of the languages where there are several; the error names the rows that are below
-// their floor.
+// show prints the table, and one of the languages if there are several. The error names the rows that are below their
+// floor.
 func show(c collection, rows []row) error {
 	fmt.Printf("%s: %d documents, %d queries\n", c.name, len(c.documents), len(c.queries))
 	fmt.Printf("  %-34s %8s %11s\n", "", "nDCG@10", "recall@100")

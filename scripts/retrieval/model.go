@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/text/ranking"
 )
 
-// measured is an embedding model, with what stands before its texts and how far hybrid searches trust it.
+// measured is an embedding model, with the prefixes of its texts and its weight in hybrid searches.
 type measured struct {
 	embedding.Model
 
@@ -26,7 +26,7 @@ var model = measured{
 	Model: builtinembedding.New(), name: builtinembedding.Name, trust: ranking.Lexical, known: map[string][]float32{},
 }
 
-// behind is the model of that name behind an endpoint, whose key is in the environment.
+// behind returns the model with a name behind an endpoint. Its key is in the environment.
 func behind(endpoint, name string, o embedding.Options) measured {
 	m := measured{
 		Model: openaiembedding.New(endpoint, os.Getenv("OPENAI_API_KEY"), providerhttp.Client()),
@@ -39,7 +39,7 @@ func behind(endpoint, name string, o embedding.Options) measured {
 	return m
 }
 
-// real reports whether the model knows what words mean.
+// real reports whether the model knows the meaning of words.
 func (m measured) real() bool { return m.trust != ranking.Lexical }
 
 func (m measured) embed(ctx context.Context, purpose embedding.Purpose, texts []string) ([][]float32, error) {

@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/text/ranking"
 )
 
-// A model behind an endpoint is texts with its prefixes, once for each text, and hybrid search trusts it by the weight.
+// A model behind an endpoint receives texts with its prefixes, once for each text. Hybrid search uses its weight.
 func TestAModelBehindAnEndpoint(t *testing.T) {
 	var texts []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

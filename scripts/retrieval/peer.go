@@ -11,7 +11,7 @@ import (
 
 const script = "scripts/retrieval/peer.py"
 
-// rank returns what bm25s finds, by query.
+// rank returns the documents that bm25s finds, by query.
 func rank(ctx context.Context, python string, c collection) (found map[string][]string, err error) {
 	request, err := json.Marshal(map[string]any{"documents": c.documents, "queries": c.queries})
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"agentplatform/internal/text/ranking"
 )
 
-// passages are as many as an agent receives by default.
+// passages is the number of passages that an agent receives by default.
 const passages = 6
 
-// answered counts the queries whose answers are known, and those of them whose first quotes hold one, as citations
-// quote passages.
+// answered counts the queries with known answers, and those of them whose first quotes hold one. It quotes passages as
+// citations do.
 func (s *search) answered(
 	ctx context.Context, c collection, mode ranking.Mode, x index.Index, candidates int,
 ) (known, answered int, err error) {

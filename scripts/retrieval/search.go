@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/text/words"
 )
 
-// search has the chunks of a collection as an index takes them.
+// search has the chunks of a collection in the form of an index.
 type search struct {
 	documents map[string][]index.Chunk // by their ids
 	chunks    int                      // of all documents
@@ -55,7 +55,7 @@ func newSearch(ctx context.Context, c collection, divided bool) (*search, error)
 	return s, nil
 }
 
-// byFrequency are languages, the most frequent first.
+// byFrequency returns languages, the most frequent first.
 func byFrequency(counts map[string]int) []string {
 	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
@@ -97,7 +97,8 @@ func embed(ctx context.Context, purpose embedding.Purpose, texts ...string) ([][
 	return model.embed(ctx, purpose, texts)
 }
 
-// all returns the documents that an index finds for each query, best first. It has so many candidates of each kind.
+// all returns the documents that an index finds for each query, best first. candidates is the number of candidates of
+// each kind.
 func (s *search) all(
 	ctx context.Context, queries []question, mode ranking.Mode, x index.Index, candidates int,
 ) (map[string][]string, error) {
@@ -118,7 +119,7 @@ func (s *search) all(
 	return found, nil
 }
 
-// ask asks an index for the candidates of a query.
+// ask returns the candidates of an index for a query.
 func (s *search) ask(
 	ctx context.Context, query question, mode ranking.Mode, x index.Index, candidates int,
 ) (terms [][]string, list ranking.List, err error) {
@@ -146,7 +147,7 @@ func (s *search) ask(
 	return q.Terms, list, err
 }
 
-// foreign are the documents in another language.
+// foreign returns the documents in another language.
 func (s *search) foreign(language string) map[string]bool {
 	list := map[string]bool{}
 	for id, l := range s.spoken {

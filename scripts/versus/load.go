@@ -25,7 +25,7 @@ type server struct {
 	answers []string                                     // what a right answer has in it
 }
 
-// sample is what one load of one system measured.
+// sample has the measures of one load of one system.
 type sample struct {
 	system         string
 	round, runs    int
@@ -35,7 +35,7 @@ type sample struct {
 
 func (s sample) rate() float64 { return float64(s.runs) / s.took.Seconds() }
 
-// each is the processor time of a run, in milliseconds.
+// each returns the processor time of a run, in milliseconds.
 func (s sample) each() float64 { return milliseconds(s.processor) / float64(s.runs) }
 
 func (s sample) String() string {
@@ -43,7 +43,8 @@ func (s sample) String() string {
 		s.system, s.rate(), milliseconds(s.p50), milliseconds(s.p99), s.each())
 }
 
-// load has clients post messages for a while; each waits for its answer before the next. A wrong answer ends it.
+// load makes clients post messages for a while. Each waits for its answer before the next message. A wrong answer ends
+// the load.
 func load(ctx context.Context, to server, lasts time.Duration) (sample, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	var took [clients][]time.Duration
@@ -77,9 +78,9 @@ func load(ctx context.Context, to server, lasts time.Duration) (sample, error) {
 	return s, err
 }
 
-// client posts the same message again and again on one connection. It has no more of HTTP than that takes: the client
-// of net/http hands each request to a goroutine and each answer to another, for which it takes twice the processor, and
-// this one is on the cores of the systems that it measures.
+// client posts the same message again and again on one connection. It implements only the part of HTTP for that. The
+// client of net/http passes each request and each answer to another goroutine. It takes twice the processor time, on
+// the cores of the systems that it measures.
 type client struct {
 	to      server
 	asked   *http.Request
@@ -89,7 +90,7 @@ type client struct {
 	body    bytes.Buffer
 }
 
-// answerTime is how long a client waits for an answer.
+// answerTime is the longest time that a client waits for an answer.
 const answerTime = 30 * time.Second
 
 func dialClient(ctx context.Context, to server) (*client, error) {

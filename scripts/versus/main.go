@@ -1,7 +1,7 @@
 // Command versus measures ours next to DBOS Go and Restate, on this machine, with one load.
 //
 // A client sends a message over HTTP and waits for the durable result; then it sends the next. The work is two steps
-// that take no time, in the place of a model that answers immediately and of what is done with its answer:
+// that take no time. They stand for a model that answers immediately, and for the work on its answer:
 //
 //   - ours: POST /chat with wait=true to the agent Demo, each message in a chat of its own. One process, Pebble.
 //   - dbos: an HTTP handler runs a workflow of two steps and waits for its result, as in DBOS's own examples.
@@ -9,24 +9,24 @@
 //   - restate: restate-server with its own settings (24 partitions), the message posted to its ingress, and a service
 //     of Restate's Go SDK whose handler makes two runs.
 //
-// What is durable when the answer comes: ours syncs its log for each commit, and commits that come together share a
-// sync. PostgreSQL is as initdb leaves it: fsync and synchronous_commit are on. Restate syncs its log, too
+// Durability when the answer comes: ours syncs its log for each commit, and commits that come together share a sync.
+// PostgreSQL is as initdb leaves it: fsync and synchronous_commit are on. Restate syncs its log, too
 // (rocksdb-disable-wal-fsync is false), and keeps one copy, as a single server does. DBOS may also use SQLite, which it
-// opens with synchronous=NORMAL: that survives the end of a process, not of the machine, and is not compared here.
+// opens with synchronous=NORMAL. That survives the end of a process, not of the machine, and is not compared here.
 //
-// What is not equal, in favour of the others: ours authenticates, parses a form, bills, holds the chat, counts against
-// caps and keeps a ledger, and neither of the others does. The service of Restate is a plain one: no key of
-// idempotency, no lock of a key.
+// Differences in favour of the others: ours authenticates, parses a form, bills, holds the chat, counts against caps
+// and keeps a ledger. Neither of the others does. The service of Restate is a plain one: it has no idempotency key and
+// no lock of a key.
 //
-// In favour of ours: it is one process, whereas DBOS is a library that goes over TCP to a database which many can
-// share, and Restate goes over TCP to its service; both can be spread over several machines as they are, for which ours
-// has other adapters. Its settings are those for this load (caps and limits of rate out of the way). PostgreSQL and
-// Restate have settings for larger machines, which are not used. And ours was made by those who measure.
+// Differences in favour of ours: it is one process. DBOS is a library that goes over TCP to a database which many can
+// share. Restate goes over TCP to its service. Both can be spread over several machines without changes, but ours needs
+// other adapters for that. Its settings are those for this load: caps and rate limits are out of the way. PostgreSQL
+// and Restate have settings for larger machines, which are not used. And the people who measure have made ours.
 //
-// The load is made by the same machine, by this program, with the same HTTP client for all, which takes 0.05 ms of
-// processor a run. In each round each system is started with an empty folder, warmed up, loaded and stopped before the
-// next one is started, so that none costs another anything; the order changes from round to round. Processor time is
-// that of all processes of a system, from /proc, between the begin and the end of the load.
+// This program makes the load, on the same machine. It uses the same HTTP client for all, which takes 0.05 ms of
+// processor time a run. In each round each system is started with an empty folder, warmed up, loaded and stopped before
+// the next one is started, so that none costs another anything. The order changes from round to round. Processor time
+// is that of all processes of a system, from /proc, between the beginning and the end of the load.
 package main
 
 import (
@@ -71,7 +71,7 @@ const (
 	warm    = 2 * time.Second // how long a load lasts that is not counted, before the one that is
 )
 
-// report is all that is printed at the end.
+// report has all that is printed at the end.
 type report struct {
 	date    time.Time
 	machine string

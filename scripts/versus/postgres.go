@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// nobody is the user of this number on every Linux. PostgreSQL runs as it where this program is root, as whom
-// PostgreSQL does not start.
+// nobody is the user with this number on every Linux. PostgreSQL does not start as root. If this program is root, it
+// starts PostgreSQL as nobody.
 const nobody = 65534
 
 // startPostgres makes a database as initdb leaves it, starts it, and returns its URL.

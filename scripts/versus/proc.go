@@ -11,8 +11,8 @@ import (
 // tick is the unit of times in /proc, the same on all machines that Go knows.
 const tick = time.Second / 100
 
-// treeTime is the processor time of some processes and all that descend from them. A backend of PostgreSQL that has
-// ended is among the times of the server that waited for it.
+// treeTime returns the processor time of some processes and all their descendants. The time of an ended backend of
+// PostgreSQL is part of that of the server that waited for it.
 func treeTime(roots []int) (time.Duration, error) {
 	processes, err := procfs.AllProcs()
 	if err != nil {

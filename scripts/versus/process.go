@@ -16,7 +16,7 @@ import (
 
 const stopping = 20 * time.Second // so long a process may take to stop by itself
 
-// stage has what was started for one system in one round.
+// stage has the processes and folders that were made for one system in one round.
 type stage struct {
 	*tools
 	name      string
@@ -55,7 +55,7 @@ func (s *stage) run(name string, command *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// until asks again and again until there is no error, the process has ended, or the context.
+// until calls ready again and again until it returns no error, the process has ended, or the context has ended.
 func (s *stage) until(ctx context.Context, p *process, ready func() error) error {
 	for {
 		err := ready()
@@ -91,7 +91,8 @@ func (s *stage) pids() []int {
 	return all
 }
 
-// close stops all processes, the last one first. It has its own deadlines: it runs when the context has ended, too.
+// close stops all processes, the last one first. It has its own deadlines, so it also works after the context has
+// ended.
 func (s *stage) close() error {
 	var errs []error
 	for _, p := range slices.Backward(s.processes) {
@@ -101,13 +102,13 @@ func (s *stage) close() error {
 		case <-time.After(stopping):
 			errs = append(errs, fmt.Errorf("%s did not stop within %s and was killed", p.name, stopping))
 		}
-		_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) // whatever is left of its group
+		_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) // anything that is left of its group
 		<-p.ended
 	}
 	return errors.Join(errs...)
 }
 
-// address is a free one of this machine.
+// address returns a free address of this machine.
 func address() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -116,7 +117,7 @@ func address() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// output is the first line that a command prints.
+// output returns the first line that a command prints.
 func output(ctx context.Context, name string, args ...string) string {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

@@ -15,13 +15,13 @@ import (
 	restateserver "github.com/restatedev/sdk-go/server"
 )
 
-// Chat is what is posted, and what is answered.
+// Chat is the body of a request and of its response.
 type Chat struct {
 	Message string `json:"message,omitempty"`
 	Answer  string `json:"answer,omitempty"`
 }
 
-// serveSystem is the program that a user of one of the others writes: it serves until it is stopped.
+// serveSystem is the program that a user of DBOS or Restate writes. It serves until it is stopped.
 func serveSystem(system, address, database string) error {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	switch system {
@@ -34,7 +34,7 @@ func serveSystem(system, address, database string) error {
 	return fmt.Errorf("there is no server of %q", system)
 }
 
-// serveChats serves POST /chat with what answers a message.
+// serveChats serves POST /chat with a function that answers messages.
 func serveChats(address string, answer func(message string) (string, error)) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /chat", func(w http.ResponseWriter, r *http.Request) {
@@ -56,7 +56,7 @@ func serveChats(address string, answer func(message string) (string, error)) err
 	return s.ListenAndServe()
 }
 
-// think stands for a model that answers at once, finish for what is done with its answer.
+// think stands for a model that answers immediately, finish for the work on its answer.
 func think(message string) string { return "You said: " + message }
 
 func finish(answer string) string { return strings.TrimSpace(answer) }
@@ -93,7 +93,7 @@ func chatWorkflow(ctx dbos.Context, message string) (string, error) {
 // Agent is the service of Restate.
 type Agent struct{}
 
-// Chat does both steps, each of which is in the journal of the invocation before the next begins.
+// Chat does both steps. Each is in the journal of the invocation before the next begins.
 func (Agent) Chat(ctx restate.Context, chat Chat) (Chat, error) {
 	said, err := restate.Run(ctx, func(restate.RunContext) (string, error) { return think(chat.Message), nil },
 		restate.WithName("think"))

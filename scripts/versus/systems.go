@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// system is one of those that are compared.
+// system is one of the compared systems.
 type system struct {
 	name, title string
 	start       func(context.Context, *stage) (server, error)
@@ -30,7 +30,7 @@ var systems = []system{
 	{"restate", "Restate", startRestate},
 }
 
-// tools are what the systems are started with.
+// tools has the programs with which the systems are started.
 type tools struct {
 	dir      string
 	versus   string // this program
@@ -39,7 +39,7 @@ type tools struct {
 	postgres string // the folder of its programs
 }
 
-// prepare finds or builds what is needed.
+// prepare finds or builds the tools.
 func prepare(ctx context.Context, dir string) (*tools, error) {
 	t := &tools{dir: dir, ours: filepath.Join(dir, "local")}
 	var err error
@@ -65,7 +65,7 @@ func build(ctx context.Context, binary string) error {
 	return command.Run()
 }
 
-// find finds what npm has installed for this machine.
+// find returns the program that npm has installed for this machine.
 func find(pattern string) (string, error) {
 	found, err := filepath.Glob(filepath.Join(*cache, pattern))
 	if err != nil {
@@ -77,7 +77,7 @@ func find(pattern string) (string, error) {
 	return filepath.Abs(found[0])
 }
 
-// versions says what is measured, with what else it needs, by the names of the systems.
+// versions returns the version of each system and of its dependencies, by the names of the systems.
 func (t *tools) versions(ctx context.Context) map[string]string {
 	modules := map[string]string{}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -169,7 +169,7 @@ func startDBOS(ctx context.Context, s *stage) (server, error) {
 	return posting("http://" + at + "/chat"), nil
 }
 
-// serve starts this program as the server of the system, and says where it listens.
+// serve starts this program as the server of the system, and returns its address.
 func (s *stage) serve(ctx context.Context, args ...string) (string, error) {
 	at, err := address()
 	if err != nil {
@@ -232,7 +232,7 @@ func posting(url string) server {
 	}}
 }
 
-// dial says whether a server listens; that of Restate's SDK speaks only HTTP/2.
+// dial reports by an error whether a server listens. The server of Restate's SDK only has HTTP/2.
 func dial(at string) error {
 	connection, err := net.DialTimeout("tcp", at, time.Second)
 	if err != nil {
@@ -241,7 +241,7 @@ func dial(at string) error {
 	return connection.Close()
 }
 
-// call sends a request, with JSON if there is a body, and decodes its answer into into, unless that is nil.
+// call sends a request, with JSON if there is a body, and decodes its response into into, unless that is nil.
 func call(ctx context.Context, method, url, key, body string, into any) error {
 	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

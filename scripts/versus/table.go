@@ -24,7 +24,7 @@ func median(v []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// cell is the median of the rounds with its unit, and their range.
+// cell formats the median of the rounds with its unit, and their range.
 func cell(v []float64, unit string) string {
 	return fmt.Sprintf("%s%s (%s–%s)", digits(median(v)), unit, digits(slices.Min(v)), digits(slices.Max(v)))
 }
@@ -51,7 +51,8 @@ func (r report) of(system string, measure func(sample) float64) []float64 {
 	return all
 }
 
-// markdown is the table of all systems, with ours divided by each of the others, and what was measured where.
+// markdown returns the table of all systems, with ours divided by each of the others, and with the versions and the
+// machine.
 func (r report) markdown(versions map[string]string) string {
 	var b strings.Builder
 	b.WriteString("| system | clients | runs a second | p50, ms | p99, ms | processor a run, ms | ours: runs " +
@@ -87,7 +88,7 @@ func ratios(a, b []float64) []float64 {
 	return all
 }
 
-// machine says what the figures are of.
+// machine describes the machine of the figures.
 func machine() string {
 	model := "unknown processor"
 	if fs, err := procfs.NewDefaultFS(); err == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// allocated is how many bytes the plan of a file allocates, and the plan. No other test may run beside it.
+// allocated returns how many bytes the plan of a file allocates, and the plan. No other test may run in parallel.
 func allocated(t *testing.T, text string) (bytes int, p *Plan) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -20,7 +20,7 @@ func allocated(t *testing.T, text string) (bytes int, p *Plan) {
 	return int(after.TotalAlloc - before.TotalAlloc), p
 }
 
-// repeated is a list of so many elements, each made of its index.
+// repeated returns a list of n elements, each made from its index.
 func repeated(n int, form string) string {
 	all := make([]string, n)
 	for i := range all {
@@ -29,8 +29,8 @@ func repeated(n int, form string) string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// What a small file has once it costs once, however often it is referred to. Reading a file takes some 30 times its
-// size, all copies on the way counted.
+// A thing that a small file has once costs memory once, for any number of references to it. Reading a file takes some
+// 30 times its size, with all copies.
 func TestReferencesCostNothing(t *testing.T) {
 	large := strings.Repeat("x", 1<<20)
 	for name, c := range map[string]struct {
@@ -59,8 +59,8 @@ func TestReferencesCostNothing(t *testing.T) {
 	}
 }
 
-// All agents together have no more memory than the descriptions that are read; those beyond it are not made without
-// theirs, which a later run would not give them.
+// All agents together have no more memory blocks than the limit for read descriptions. An agent beyond it is not made
+// at all. A later run would not add its memory blocks.
 func TestTheMemoryOfAllAgentsIsBounded(t *testing.T) {
 	const agents = 1100
 	p := read(t, "", map[string]string{"a.json": `{"agents":` +
@@ -71,7 +71,7 @@ func TestTheMemoryOfAllAgentsIsBounded(t *testing.T) {
 	assert.Contains(t, whats(p), "memory")
 }
 
-// What stands there several times is there once, in the order of the export.
+// A thing that is named several times is in the plan once, in the order of the export.
 func TestWhatIsNamedTwiceIsThereOnce(t *testing.T) {
 	p := read(t, "", map[string]string{"a.json": `{"agents":[{"name":"A","system":"s","block_ids":["b","c","b"],
 			"tool_ids":["t","t"],"source_ids":["s","s"],"tool_rules":[{"type":"requires_approval","tool_name":"t"},

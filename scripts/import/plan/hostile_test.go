@@ -47,7 +47,7 @@ func TestTooManyFilesAreNoExport(t *testing.T) {
 	assert.ErrorContains(t, err, "more than 20000 files")
 }
 
-// Names in an export are looked up among its files, never opened, and links are not followed.
+// Names in an export are looked up among its files and never opened. Links are not followed.
 func TestNothingOutsideOfTheFolderIsRead(t *testing.T) {
 	outer := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(outer, "secret"), []byte("outside"), 0o600))
@@ -75,7 +75,7 @@ func TestNothingOutsideOfTheFolderIsRead(t *testing.T) {
 	assert.Contains(t, text, "its content is not in the export")
 }
 
-// Of two files of one name an original under that name could be either; only an id says which.
+// If two files have one name, an original under that name could be either. Only an id identifies it.
 func TestAFileIsNotTakenForAnotherOfItsName(t *testing.T) {
 	list := `[{"id":"vs_1","object":"vector_store","name":"V"}`
 	for _, id := range []string{"file-1", "file-2"} {
@@ -91,7 +91,7 @@ func TestAFileIsNotTakenForAnotherOfItsName(t *testing.T) {
 	assert.Contains(t, report(t, p), "put the file there as files/file-1, or its text")
 }
 
-// A file that is named alone stands in a folder of whatever else, which is left alone.
+// A file that is named alone may be in a folder with any other files. These are ignored.
 func TestAFileAloneLeavesItsFolderAlone(t *testing.T) {
 	files := fstest.MapFS{"a.json": {Data: []byte(anAssistant)}, "b.json": {Data: []byte("{")}, "c.txt": {}}
 	p, err := plan.Read(files, "a.json", plan.Options{})
@@ -126,7 +126,7 @@ func TestReportsObeyNoTerminal(t *testing.T) {
 	}
 }
 
-// Wherever a secret stands, it is neither taken nor printed; of addresses of servers the report has the host alone.
+// A secret in any place is neither taken nor printed. The report has only the host of a server's address.
 func TestSecretsAreNeitherTakenNorPrinted(t *testing.T) {
 	p, err := plan.Read(fstest.MapFS{"a.json": {Data: []byte(`[
 		{"id":"asst_1","object":"assistant","name":"A","model":"gpt-4o","x":"tvly-SECRET789abcdef",
@@ -160,7 +160,7 @@ func TestSecretsAreNeitherTakenNorPrinted(t *testing.T) {
 	assert.Equal(t, map[string]any{"ok": true}, p.Bases[0].Documents[0].Metadata)
 }
 
-// Of an address only what can be read stays, and what may be a secret is said to be left out.
+// The readable part of an address stays. A part that may be a secret is left out and reported.
 func TestAddressesAreTakenWithoutSecrets(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://m.example/mcp?api_key=SECRET;b":     "https://m.example/mcp",
@@ -195,7 +195,7 @@ func TestWrongTypesAreReported(t *testing.T) {
 	}
 }
 
-// FuzzRead holds that no export ends the program, and that what is planned fits the API.
+// FuzzRead checks that no export ends the program, and that each plan fits the API.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"openai/assistants.json", "openai/vector_stores.json", "letta/keeper.af",
 		"letta/collector.af", "langgraph/assistants.json"} {

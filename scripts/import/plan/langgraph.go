@@ -11,8 +11,8 @@ import (
 
 const langGraph = "langgraph"
 
-// langgraph plans the agent of an assistant of LangGraph. What an assistant configures is up to its graph; the names
-// that are common are mapped, those of the Open Agent Platform among them.
+// langgraph plans the agent of an assistant of LangGraph. Each graph defines the configuration of its assistants.
+// Common names are mapped, including those of the Open Agent Platform.
 func (p *planner) langgraph(o *object) {
 	id := o.text("assistant_id")
 	o.source = named("assistant", o.peek("name"), id)
@@ -40,8 +40,8 @@ func (p *planner) langgraph(o *object) {
 	o.agent(a)
 }
 
-// assistantMark names an assistant for good. The one that comes with a graph has an id made of the graph's name, the
-// same in every deployment: the time at which it was made tells them apart.
+// assistantMark returns a lasting name of an assistant. The default assistant of a graph has an id made from the
+// graph's name, the same in every deployment. So its mark also has the time at which it was made.
 func (o *object) assistantMark(id string) string {
 	var metadata struct {
 		By string `json:"created_by"`
@@ -53,7 +53,7 @@ func (o *object) assistantMark(id string) string {
 	return markOf(langGraph, id)
 }
 
-// configuration maps config.configurable and context, which the server keeps alike.
+// configuration maps config.configurable and context. The server stores both in the same way.
 func (o *object) configuration(a *Agent) {
 	var configurable json.RawMessage
 	var settings []*object
@@ -82,7 +82,7 @@ func (o *object) configuration(a *Agent) {
 	}
 }
 
-// configurable maps one set of settings; what an earlier one has said holds. It says whether there is a model.
+// configurable maps one set of settings. Settings from an earlier set win. It returns whether there is a model.
 func (o *object) configurable(a *Agent, modelled bool) bool {
 	for _, name := range []string{"model", "model_name", "llm"} {
 		if member := o.spelled(name); !modelled && o.peek(member) != "" {
@@ -118,8 +118,8 @@ func (o *object) configurable(a *Agent, modelled bool) bool {
 	return modelled
 }
 
-// servers maps MCP servers and collections of documents. A graph names such members as it likes; their own members say
-// what they are.
+// servers maps MCP servers and collections of documents. A graph may give such members any name. Their own members
+// identify them.
 func (o *object) servers(a *Agent) {
 	for _, name := range sortedKeys(o.members) {
 		var members map[string]json.RawMessage
@@ -145,8 +145,8 @@ func (o *object) servers(a *Agent) {
 	}
 }
 
-// mcp maps the MCP server of the Open Agent Platform, whose graphs add /mcp to its address, and of whose tools an
-// assistant has those that it names.
+// mcp maps the MCP server of the Open Agent Platform. Its graphs add /mcp to the server's address. An assistant has the
+// tools of the server that it names.
 func (o *object) mcp(a *Agent) {
 	tools := o.texts("tools")
 	unclear := given(o.members["tools"]) && tools == nil // which is reported
@@ -175,7 +175,7 @@ func (o *object) mcp(a *Agent) {
 	}
 }
 
-// interrupts maps the tools whose calls a human looks at.
+// interrupts maps the tools whose calls need a human's decision.
 func (o *object) interrupts(a *Agent) {
 	config := o.open(o.spelled("interrupt_config"))
 	if config == nil {
@@ -189,7 +189,7 @@ func (o *object) interrupts(a *Agent) {
 	}
 }
 
-// each reports the elements of a list by their names, if nothing else has read it.
+// each reports the elements of a list by their names, if nothing else has read the list.
 func (o *object) each(member, kind, what, do string) {
 	if o.done[member] {
 		return
@@ -206,7 +206,7 @@ func (o *object) each(member, kind, what, do string) {
 	}
 }
 
-// collections maps the collections of a server of documents: the export's folder has their files, or nobody.
+// collections maps the collections of a server of documents. Only the export's folder can have their files.
 func (o *object) collections(a *Agent) {
 	o.report(LeftOut, "the server of the documents is not asked", "save its documents as said below",
 		o.spelled("rag_url"))

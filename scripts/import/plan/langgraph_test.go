@@ -12,7 +12,7 @@ import (
 	"agentplatform/scripts/import/plan"
 )
 
-// planned is the plan of one file, with its report.
+// planned returns the plan of one file, with its report.
 func planned(t *testing.T, text string) (p *plan.Plan, said string) {
 	t.Helper()
 	p, err := plan.Read(fstest.MapFS{"a.json": {Data: []byte(text)}}, "", plan.Options{})
@@ -20,12 +20,12 @@ func planned(t *testing.T, text string) (p *plan.Plan, said string) {
 	return p, report(t, p)
 }
 
-// configured is an assistant of LangGraph with these settings.
+// configured returns an assistant of LangGraph with these settings.
 func configured(settings string) string {
 	return fmt.Sprintf(`{"assistant_id":"a1","graph_id":"agent","name":"A","config":{"configurable":%s}}`, settings)
 }
 
-// Graphs in TypeScript spell their settings in camel case, and name those of servers as they like.
+// Graphs in TypeScript spell their settings in camel case, and give any names to those of servers.
 func TestSettingsOfGraphsInTypeScript(t *testing.T) {
 	p, said := planned(t, configured(`{"modelName":"openai/gpt-4o","temperature":0.3,"maxTokens":2000,
 		"systemPrompt":"You guide.","mcpConfig":{"url":"https://one.example","tools":["add"],"auth_required":false},
@@ -54,7 +54,7 @@ func TestSamplingWithoutAModel(t *testing.T) {
 	assert.Equal(t, 7, *m.MaxTokens)
 }
 
-// Deep agents have one MCP server as their tools, with what a human looks at.
+// Deep agents have one MCP server as their tools, with the calls that need a human's decision.
 func TestDeepAgents(t *testing.T) {
 	p, said := planned(t, configured(`{"instructions":"x","triggers":["at-noon"],
 		"subagents":[{"name":"researcher","prompt":"p","tools":["t"]}],
@@ -71,7 +71,7 @@ func TestDeepAgents(t *testing.T) {
 	assert.NotContains(t, said, "must be a list")
 }
 
-// An assistant has the tools that it names; without any it has none, and not all of the server.
+// An assistant has the tools that it names. If it names none it has none, and not all of the server's.
 func TestServersOfWhichNoToolIsNamed(t *testing.T) {
 	for _, tools := range []string{`,"tools":null`, `,"tools":[]`, ``} {
 		p, said := planned(t, configured(`{"mcp_config":{"url":"https://tools.example"`+tools+`}}`))
@@ -81,14 +81,14 @@ func TestServersOfWhichNoToolIsNamed(t *testing.T) {
 	}
 }
 
-// What a human looks at stands beside the server as well.
+// The calls that need a human's decision may also be named outside the server's member.
 func TestInterruptsBesideAServer(t *testing.T) {
 	p, _ := planned(t, configured(`{"mcp_config":{"url":"https://tools.example","tools":["pay","read"]},
 		"interrupt_config":{"pay":true,"read":false}}`))
 	assert.Equal(t, []string{"pay"}, p.Agents[0].Approval)
 }
 
-// /mcp comes to the path of an address, whatever its host and its query are.
+// /mcp is added to the path of an address, for any host and query.
 func TestAddressesOfServers(t *testing.T) {
 	for address, want := range map[string]string{
 		"http://mcp": "http://mcp/mcp", "http://mcp/": "http://mcp/mcp",
@@ -104,8 +104,8 @@ func TestAddressesOfServers(t *testing.T) {
 	}
 }
 
-// An agent has no more toolkits, knowledge bases and names for approval than the service takes; what stands there twice
-// takes no place.
+// An agent has no more toolkits, knowledge bases and names for approval than the service takes. Repeated ones do not
+// count.
 func TestAgentsHaveNoMoreThanTheServiceTakes(t *testing.T) {
 	var servers, collections []string
 	for i := range 101 {

@@ -11,7 +11,7 @@ import (
 
 const letta = "letta"
 
-// file is an agent file while it is planned. Its ids hold within the file only.
+// file is an agent file that is being planned. Its ids are valid only within the file.
 type file struct {
 	blocks  map[string]*object
 	tools   map[string]*object
@@ -80,7 +80,7 @@ func (o *object) index(name string, into map[string]*object) {
 	}
 }
 
-// keep notes an object by its id or name, the first one of it; others are reported.
+// keep records the first object with an id or name. Others are reported.
 func (o *object) keep(into map[string]*object, id string) {
 	if id == "" || into[id] != nil {
 		o.whole(fmt.Sprintf("%q is the id of another one, or is none: nothing can refer to it", id),
@@ -143,13 +143,13 @@ func (p *planner) lettaSources(o *object, f *file) {
 	}
 }
 
-// shared is a base that has the documents of several sources.
+// shared is a base with the documents of several sources.
 type shared struct {
 	at  int // in the plan
 	has map[[3]string]bool
 }
 
-// append adds documents to a base of the plan, those that it has not.
+// append adds to a base of the plan the documents that it lacks.
 func (p *planner) append(more Base) {
 	key := func(d Document) [3]string { return [3]string{d.Name, d.Path, d.Text} }
 	known := p.shared[more.Mark]
@@ -170,7 +170,7 @@ func (p *planner) append(more Base) {
 	}
 }
 
-// fileName is the name of a file, without folders.
+// fileName returns the name of a file, without folders.
 func (o *object) fileName() string {
 	if name := o.peek("original_file_name"); name != "" {
 		return plainName(name)
@@ -178,7 +178,7 @@ func (o *object) fileName() string {
 	return plainName(o.peek("file_name"))
 }
 
-// lettaFile plans a document: of the content in the agent file, or of a file beside it.
+// lettaFile plans a document: the content is in the agent file, or in a file next to it.
 func (p *planner) lettaFile(o *object, called map[string]int) (Document, bool) {
 	name := o.fileName()
 	if o.text("original_file_name") == "" {
@@ -215,7 +215,7 @@ func (o *object) embedding() {
 		"embedding_chunk_size")
 }
 
-// lettaAgent plans an agent. flat: its blocks and tools are in it, not beside it.
+// lettaAgent plans an agent. flat: its blocks and tools are inside it, not in lists of their own.
 func (p *planner) lettaAgent(o *object, f *file, flat bool) {
 	o.source = fmt.Sprintf("agent %q", o.peek("name"))
 	if p.memory > maxRead { // few blocks of many agents would become a large plan
@@ -259,7 +259,7 @@ func (p *planner) lettaAgent(o *object, f *file, flat bool) {
 	o.agent(a)
 }
 
-// memory is the text of the memory blocks, as instructions have it; what these have no room for is left away.
+// memory returns the text of the memory blocks for the instructions. Text that does not fit into them is left out.
 func (o *object) memory(f *file, flat bool) string {
 	var blocks []*object
 	if flat {
@@ -295,10 +295,10 @@ func (o *object) memory(f *file, flat bool) string {
 	return text.String()
 }
 
-// section is a memory block as instructions have it, no longer than those may be.
+// section is a memory block in the form of instructions, not longer than these may be.
 type section struct{ label, text string }
 
-// section reads a memory block once, however many agents have it.
+// section reads a memory block once, for any number of agents.
 func (f *file) section(b *object) section {
 	if s, known := f.sections[b]; known {
 		return s
@@ -317,7 +317,7 @@ func (f *file) section(b *object) section {
 	return s
 }
 
-// lettaModel maps llm_config, or the handle that newer files have instead. Either may have the form of answers.
+// lettaModel maps llm_config, or the handle that newer files have instead. Either may have the response format.
 func (o *object) lettaModel(a *Agent) Model {
 	c := o.open("llm_config")
 	if c == nil {
@@ -352,7 +352,7 @@ func (o *object) lettaModel(a *Agent) Model {
 	return m
 }
 
-// answers maps the form of answers, unless the agent has one.
+// answers maps the response format, unless the agent has one.
 func (o *object) answers(a *Agent) {
 	if a.OutputSchema == nil {
 		a.OutputSchema = o.responseFormat()
@@ -391,7 +391,7 @@ func (o *object) lettaTools(f *file, a *Agent, flat bool) {
 	}
 }
 
-// rules maps those tool rules that want an approval; the others order a loop that is not here.
+// rules maps those tool rules that require an approval. The others order a loop that this service does not have.
 func (o *object) rules(a *Agent) {
 	for _, r := range o.objects("tool_rules") {
 		if r.peek("type") == "requires_approval" {
@@ -406,12 +406,12 @@ func (o *object) rules(a *Agent) {
 	}
 }
 
-// offer is what a tool gives to each agent that has it.
+// offer is the result of mapping a tool, for each agent that has it.
 type offer struct {
 	name     string
-	asks     bool   // a human is asked before each call
-	server   string // an MCP server's name; empty: it is a tool of none
-	toolkit  string // mark; empty: there is none for it alone
+	asks     bool   // a human decides before each call
+	server   string // the MCP server's name; empty: it belongs to none
+	toolkit  string // mark; empty: it has no toolkit of its own
 	archival bool   // it is one of the tools for archival memory
 }
 
@@ -427,7 +427,7 @@ func (t *offer) to(a *Agent, mcp map[string][]string) {
 	}
 }
 
-// lettaTool maps a tool: one of an MCP server is enabled in the server's toolkit, a program becomes a toolkit where the
+// lettaTool maps a tool. A tool of an MCP server is enabled in the server's toolkit. A program becomes a toolkit if the
 // user named a URL.
 func (o *object) lettaTool() *offer {
 	name := o.text("name")
@@ -483,7 +483,7 @@ func (o *object) program(name string) string {
 	return o.callable(letta, f)
 }
 
-// lettaServer plans the toolkit of an MCP server for an agent; empty where there can be none.
+// lettaServer plans the toolkit of an MCP server for an agent. The result is empty if it can have none.
 func (o *object) lettaServer(f *file, name string, tools []string) string {
 	s := f.servers[name]
 	if s == nil {
@@ -517,7 +517,8 @@ func (o *object) mcpServer(name string, tools []string) string {
 	return o.server(letta, name, "server_url", address, tools)
 }
 
-// command is a program's name and how many words follow it, which often hold keys; without its environment.
+// command returns a program's name and the number of words after it, but not the words: they often hold keys. It leaves
+// out the environment.
 func command(raw json.RawMessage) string {
 	var c struct {
 		Command string
@@ -535,7 +536,7 @@ func command(raw json.RawMessage) string {
 	return shownName(words[at])
 }
 
-// sources maps what an agent may search.
+// sources maps the knowledge bases that an agent may search.
 func (o *object) sources(f *file, a *Agent) {
 	for _, member := range []string{"source_ids", "folder_ids"} {
 		for _, id := range o.texts(member) {
@@ -640,7 +641,7 @@ func (p *planner) passages() {
 	}
 }
 
-// leftover reports what no agent of the file uses; servers become toolkits all the same.
+// leftover reports everything that no agent of the file uses. Servers become toolkits all the same.
 func (f *file) leftover() {
 	for _, id := range sortedKeys(f.blocks) {
 		if b := f.blocks[id]; !b.done["value"] {

@@ -12,7 +12,7 @@ import (
 	"agentplatform/scripts/import/plan"
 )
 
-// Of things of one id, or of none, a reference can mean one: the others are named.
+// If several things have one id, or none, a reference means one of them. The others are reported.
 func TestIDsThatStandTwiceAreReported(t *testing.T) {
 	p, said := planned(t, `{"agents":[{"id":"agent-0","name":"A","system":"s","block_ids":["b0"],"tool_ids":["t0"],
 			"source_ids":["s0"]}],
@@ -55,7 +55,7 @@ func TestASourceOfTwoFilesHasTheDocumentsOfBoth(t *testing.T) {
 	assert.Contains(t, report(t, p), "one knowledge base has the documents of both")
 }
 
-// Agents of one template have all that a mark is made of alike, and are not the same.
+// Agents of one template are alike in all fields of a mark, and are still different agents.
 func TestAgentsOfOneTemplate(t *testing.T) {
 	const form = `{"agents":[{"name":"helper","system":"s","block_ids":["b0"]},
 		{"name":"helper","system":"s","block_ids":["b1"]}],"tools":[],
@@ -68,7 +68,7 @@ func TestAgentsOfOneTemplate(t *testing.T) {
 	assert.Contains(t, said, "the export has this agent twice")
 }
 
-// Newer files say with the model which form answers have.
+// Newer files have the response format in the model's settings.
 func TestTheFormOfAnswersStandsWithTheModel(t *testing.T) {
 	const form = `{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object"}}}`
 	for _, members := range []string{
@@ -82,7 +82,7 @@ func TestTheFormOfAnswersStandsWithTheModel(t *testing.T) {
 	}
 }
 
-// What an agent had put aside is in no agent file; saved beside it, it becomes documents.
+// An agent file has no archival memory. Saved next to the file, the memory becomes documents.
 func TestArchivalMemory(t *testing.T) {
 	const agent = `{"agents":[{"name":"A","system":"s","tool_ids":["t0","t1"]}],"tools":[
 		{"id":"t0","name":"archival_memory_insert","tool_type":"letta_core"},
@@ -108,7 +108,7 @@ func TestSkillsAreNamed(t *testing.T) {
 	assert.NotContains(t, said, "flour")
 }
 
-// No name of metadata is written over without a word, and what finds no room is said.
+// No name of metadata is overwritten silently. Metadata beyond the limits is reported.
 func TestMetadataIsNotOverwrittenSilently(t *testing.T) {
 	p, said := planned(t, `{"assistant_id":"a1","graph_id":"agent","name":"A","metadata":{"graph":"mine"}}`)
 	assert.Equal(t, "agent", p.Agents[0].Metadata["graph"])

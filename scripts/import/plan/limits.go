@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// What the API takes, in characters where nothing else is said.
+// The limits of the API, in characters unless another unit is given.
 const (
 	maxName         = 200
 	maxTitle        = 300
@@ -30,7 +30,7 @@ const (
 	maxToolName     = 64
 )
 
-// What an agent may have.
+// The limits of an agent.
 const (
 	MaxToolkits = 100
 	MaxBases    = 20
@@ -68,7 +68,7 @@ func (o *object) fitBytes(member, text string) string {
 	return strings.Clone(strings.ToValidUTF8(text[:maxInstructions], "")) // the rest need not be kept
 }
 
-// Union is what stands in some lists, in their order, each once.
+// Union returns the elements of some lists, in their order, each once.
 func Union(lists ...[]string) []string {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(slices.Concat(lists...), func(one string) bool {
@@ -80,7 +80,8 @@ func Union(lists ...[]string) []string {
 
 var plainID = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,100}$`)
 
-// markOf names an object of an export for good: by its id, or by a digest where the id says little or is odd.
+// markOf returns a lasting name of an object of an export. It has the id, or a digest of the id if that does not match
+// plainID.
 func markOf(platform, id string) string {
 	if !plainID.MatchString(id) {
 		id = digest(id)
@@ -136,7 +137,7 @@ func (o *object) responseFormat() json.RawMessage {
 	}
 }
 
-// metadata maps pairs of texts to the metadata of an agent, whose mark takes one place.
+// metadata maps pairs of texts to the metadata of an agent. The mark takes one of the places.
 func (o *object) metadata(into map[string]string) {
 	names := slices.Sorted(maps.Keys(o.members))
 	for _, name := range names {
@@ -164,7 +165,7 @@ func (o *object) metadata(into map[string]string) {
 
 var attributeName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// attributes maps what is said about a document to its metadata.
+// attributes maps the attributes of a document to its metadata.
 func (o *object) attributes() map[string]any {
 	into := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(o.members)) {

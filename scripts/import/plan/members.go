@@ -21,13 +21,13 @@ type planner struct {
 	takes   map[[2]string]string // the parameters of functions, by URL and name
 	shared  map[string]*shared   // bases of several sources, by mark
 	memory  int                  // bytes of the instructions of all agents that are memory
-	asked   map[string]bool      // of Options, what was used
+	asked   map[string]bool      // the used entries of Options
 	found   map[string]bool      // findings so far
-	alike   map[[2]string]int    // how many findings say the same of a file
-	omitted []Finding            // of those that say it too often, the first that is not in the report
+	alike   map[[2]string]int    // the number of findings with the same text for a file
+	omitted []Finding            // the first finding of each such text that is not in the report
 }
 
-// object is a JSON object of an export. It notes which members are read; [object.rest] reports the others.
+// object is a JSON object of an export. It records which members are read. [object.rest] reports the others.
 type object struct {
 	p       *planner
 	file    string
@@ -44,7 +44,7 @@ type element struct {
 	path string
 }
 
-// object opens a value as an object; any other value is reported, and nil is returned.
+// object opens a value as an object. Any other value is reported, and the result is nil.
 func (p *planner) object(file, path, source string, raw json.RawMessage) *object {
 	o := &object{p: p, file: file, path: path, source: source, done: map[string]bool{}}
 	if err := json.Unmarshal(raw, &o.members); err != nil || o.members == nil {
@@ -54,10 +54,10 @@ func (p *planner) object(file, path, source string, raw json.RawMessage) *object
 	return o
 }
 
-// maxAlike bounds the findings that say the same of a file: a small file must not make a large report.
+// maxAlike bounds the findings with the same text for a file. So a small file cannot make a large report.
 const maxAlike = 100
 
-// find adds a finding once: what several agents share is met by each of them.
+// find adds a finding once. Several agents may share a thing, and each of them finds it.
 func (p *planner) find(f Finding) {
 	same := [2]string{f.File, f.What}
 	if p.alike[same] < maxAlike {
@@ -73,7 +73,7 @@ func (p *planner) find(f Finding) {
 	p.alike[same]++
 }
 
-// more says how many findings are not in the report.
+// more reports how many findings are not in the report.
 func (p *planner) more() {
 	for _, f := range p.omitted {
 		p.Findings = append(p.Findings, Finding{Kind: f.Kind, Source: f.Source, File: f.File, Do: f.Do,
@@ -83,7 +83,7 @@ func (p *planner) more() {
 
 func (o *object) at(name string) string { return o.path + "." + name }
 
-// spelled is how the object spells a member: modelName for model_name, where it has not that.
+// spelled returns the object's spelling of a member: modelName instead of model_name, if it only has that.
 func (o *object) spelled(name string) string {
 	if _, there := o.members[name]; there {
 		return name
@@ -97,7 +97,7 @@ func (o *object) spelled(name string) string {
 	return cmp.Or(o.snakes[name], name)
 }
 
-// take notes that a member is read.
+// take records that a member is read, and returns it.
 func (o *object) take(name string) json.RawMessage {
 	raw, there := o.members[name]
 	if there && !o.done[name] {
@@ -107,14 +107,14 @@ func (o *object) take(name string) json.RawMessage {
 	return raw
 }
 
-// peek reads a text without noting it.
+// peek reads a text without recording that.
 func (o *object) peek(name string) string {
 	var text string
 	_ = json.Unmarshal(o.members[name], &text)
 	return text
 }
 
-// ignore notes members that have no meaning here.
+// ignore records members that have no meaning here.
 func (o *object) ignore(why string, names ...string) {
 	for _, name := range names {
 		if _, there := o.members[name]; there && !o.done[name] {
@@ -124,7 +124,7 @@ func (o *object) ignore(why string, names ...string) {
 	}
 }
 
-// report adds a finding about members that are there and say something; it counts them as read.
+// report adds a finding about the members that have a value (see [says]). It counts them as read.
 func (o *object) report(kind, what, do string, names ...string) {
 	var found []string
 	for _, name := range names {
@@ -138,12 +138,12 @@ func (o *object) report(kind, what, do string, names ...string) {
 	}
 }
 
-// about adds a finding about members, whether they are read or not; without any, about the object itself.
+// about adds a finding about members, read or not. Without any it is about the object itself.
 func (o *object) about(kind, what, do string, names ...string) {
 	o.p.find(Finding{Kind: kind, Source: o.source, File: o.file, Path: o.path, Members: names, What: what, Do: do})
 }
 
-// whole adds a finding about the object with all that is in it.
+// whole adds a finding about the object and everything in it.
 func (o *object) whole(what, do string) {
 	for name := range o.members {
 		o.done[name] = true
@@ -151,13 +151,13 @@ func (o *object) whole(what, do string) {
 	o.p.find(Finding{Kind: LeftOut, Source: o.source, File: o.file, Path: o.path, What: what, Do: do, Whole: true})
 }
 
-// wrong reports a member whose value has another type than the format says.
+// wrong reports a member whose value has a type that the format does not allow.
 func (o *object) wrong(name, must string) {
 	o.done[name] = true
 	o.about(LeftOut, must, "mend the export and run again", name)
 }
 
-// value decodes a member; false: it is absent or null, or was reported as of a wrong type.
+// value decodes a member. It returns false if the member is absent or null, or has a wrong type, which is reported.
 func (o *object) value(name, must string, into any) bool {
 	raw := o.members[name]
 	if !given(raw) {
@@ -191,7 +191,7 @@ func (o *object) texts(name string) []string {
 	return list
 }
 
-// open opens a member that is an object; nil where there is none.
+// open opens a member that is an object. The result is nil if there is none.
 func (o *object) open(name string) *object {
 	raw := o.members[name]
 	if !given(raw) {
@@ -235,8 +235,8 @@ func (o *object) objects(name string) []*object {
 	return list
 }
 
-// rest reports all members that nobody has read and that say something: those that look like secrets by name alone,
-// the others with what [short] shows.
+// rest reports all members that were not read and that have a value (see [says]). Of those that look like secrets it
+// reports only the names, of the others also the output of [short].
 func (o *object) rest(do string) {
 	var secrets, others, shown []string
 	for _, name := range slices.Sorted(maps.Keys(o.members)) {
@@ -263,10 +263,10 @@ func (o *object) credentials(names ...string) {
 	o.report(Credentials, "credentials are not taken from an export", giveCredentials, names...)
 }
 
-// given says whether a value is there and not null.
+// given reports whether a value is present and not null.
 func given(raw json.RawMessage) bool { return len(raw) > 0 && !bytes.Equal(raw, []byte("null")) }
 
-// says says whether a value says anything: null, nothing, false and zero do not.
+// says reports whether a value carries information. Null, empty values, false and zero do not.
 func says(raw json.RawMessage) bool {
 	switch string(raw) {
 	case "", "null", `""`, "[]", "{}", "false", "0":
@@ -275,8 +275,8 @@ func says(raw json.RawMessage) bool {
 	return true
 }
 
-// short shows a value in a report: numbers and booleans themselves, of others how large they are, since any text may be
-// a secret.
+// short formats a value for a report: numbers and booleans themselves, of others only the size, since any text may be a
+// secret.
 func short(raw json.RawMessage) string {
 	const enough = 40
 	var v any
@@ -295,14 +295,14 @@ func short(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// secret says whether a member is a secret or has one in it, by names and by values.
+// secret reports whether a member is a secret or contains one, by names and by values.
 func secret(name string, raw json.RawMessage) bool {
 	var v any
 	_ = json.Unmarshal(raw, &v)
 	return secretive(name) || secretIn(v)
 }
 
-// secretive says whether a member's name says that its value is a secret.
+// secretive reports whether a member's name is that of a secret.
 func secretive(name string) bool {
 	name = snake(name)
 	words := strings.Split(name, "_")
@@ -317,7 +317,8 @@ func secretive(name string) bool {
 	})
 }
 
-// measures are last words of names that tell of a secret, not the secret itself: token_limit, auth_required.
+// measures has the final words of names that describe a secret and are not the secret itself: token_limit,
+// auth_required.
 var measures = []string{
 	"required", "limit", "limits", "rate", "policy", "count", "size", "length", "budget", "usage", "interval",
 }
@@ -329,8 +330,8 @@ var (
 	keyName = regexp.MustCompile(`_key[0-9]*$|(?:^|_)(?:api|private|access|secret)_keys?[0-9]*(?:_|$)`)
 )
 
-// secretText finds keys by what their makers begin them with, if they have a digit, private keys, and addresses with a
-// user's name or password.
+// secretText reports whether a text has a key, a private key, or an address with a user's name or password. It finds
+// keys by the prefixes of their issuers, if they have a digit.
 func secretText(text string) bool {
 	return keyless.MatchString(text) || slices.ContainsFunc(keyText.FindAllString(text, -1), func(key string) bool {
 		return strings.ContainsAny(key, "0123456789")
@@ -343,16 +344,16 @@ var (
 	keyless = regexp.MustCompile(`-----BEGIN|://[^/?#\s@]+@`)
 )
 
-// snake is a name in lower case, its words divided by _.
+// snake returns a name in lower case, with its words divided by _.
 func snake(name string) string {
 	name = humps.ReplaceAllString(name, "${1}_${2}") // accessKey
 	return strings.ToLower(strings.NewReplacer("-", "_", " ", "_", ".", "_").Replace(name))
 }
 
-// humps are the places where a name in camel case has words that meet.
+// humps matches the places in a name in camel case where two words meet.
 var humps = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// secretIn says whether a value has a secretive member or the text of a secret anywhere.
+// secretIn reports whether a value has a secretive member or the text of a secret anywhere.
 func secretIn(v any) bool {
 	switch v := v.(type) {
 	case string:

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever a member is called that holds a secret, its value is neither taken nor printed; counts of tokens are no
-// secrets.
+// The value of a member with a secret is neither taken nor printed, for any spelling of its name. Counts of tokens are
+// not secrets.
 func TestNamesOfSecretsAreKnown(t *testing.T) {
 	for _, name := range []string{
 		"api_key", "apiKey", "APIKEY", "access-key", "accessKey", "privateKey", "auth", "basicAuth", "bearer", "pat",
@@ -27,7 +27,7 @@ func TestNamesOfSecretsAreKnown(t *testing.T) {
 	}
 }
 
-// A secret under an innocent name is known by its value.
+// A secret under an innocent name is recognised by its value.
 func TestValuesOfSecretsAreKnown(t *testing.T) {
 	for _, value := range []string{
 		"sk-proj-abcdefgh12345678", "tvly-0123456789abcdef", "ghp_0123456789abcdef", "xoxb-0123456789-abcdef",
@@ -65,7 +65,7 @@ func TestArgumentsOfProgramsAreNotPrinted(t *testing.T) {
 	}
 }
 
-// Any text may be a secret: a report has none of what nobody has read.
+// Any text may be a secret. A report has no text of members that were not read.
 func TestReportsHaveNoValuesThatAreTexts(t *testing.T) {
 	for raw, want := range map[string]string{
 		`"correct horse"`: "(text, 13 bytes)", `7.5`: "7.5", `true`: "true", `[1,"x"]`: "(list of 2)",

@@ -82,12 +82,12 @@ func (p *planner) openai() {
 	}
 }
 
-// plainName is a file's name without the folders that it may name.
+// plainName returns a file's name without any folders.
 func plainName(name string) string {
 	return path.Base(strings.ReplaceAll(strings.TrimSpace(name), "\\", "/"))
 }
 
-// vectorStore plans the knowledge base of a vector store, and returns its mark. called counts the files of a name.
+// vectorStore plans the knowledge base of a vector store, and returns its mark. called counts the files with each name.
 func (p *planner) vectorStore(
 	o *object, files []*object, known map[string]*object, called map[string]int,
 ) string {
@@ -119,7 +119,7 @@ func (p *planner) vectorStore(
 	return p.base(b, about)
 }
 
-// storedFile plans the document of a file in a vector store; false: its content is not in the export.
+// storedFile plans the document of a file in a vector store. It returns false if its content is not in the export.
 func (p *planner) storedFile(o *object, known map[string]*object, called map[string]int) (Document, bool) {
 	d := Document{}
 	id := o.text("id")
@@ -138,7 +138,7 @@ func (p *planner) storedFile(o *object, known map[string]*object, called map[str
 	if f := known[id]; f != nil && f.text("filename") != "" {
 		name = plainName(f.peek("filename"))
 	}
-	if called[name] <= 1 { // of several of one name, the id says which is meant
+	if called[name] <= 1 { // if several have one name, only the id identifies one
 		own = name
 	}
 	d.Title, d.Name = cut(name, maxTitle), cut(name, maxName)
@@ -181,7 +181,7 @@ func (o *object) chunking() {
 		"PATCH chunking of the knowledge base", "chunking_strategy")
 }
 
-// parsedText is a file's text as OpenAI has parsed it.
+// parsedText returns a file's text as OpenAI has parsed it.
 func (p *planner) parsedText(o *object, at string) (string, bool) {
 	raw, err := p.load(at)
 	if err != nil {
@@ -284,7 +284,7 @@ func (o *object) fileSearch(a *Agent) {
 	s.rest("")
 }
 
-// resources maps what an assistant's tools have at hand.
+// resources maps the resources of an assistant's tools.
 func (p *planner) resources(o *object, a *Agent, stores map[string]string) {
 	if s := o.open("file_search"); s != nil {
 		for _, id := range s.texts("vector_store_ids") {

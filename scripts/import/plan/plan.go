@@ -1,9 +1,10 @@
-// Package plan turns exports of other agent platforms (OpenAI Assistants, Letta agent files, LangGraph assistants)
-// into a plan of what this service is to have (agents, toolkits, knowledge bases, documents) and a report of what
-// does not fit. Each member of an export is mapped, in the report, or in the list of those without meaning here: the
-// reader of objects counts them (members.go), so that what the platforms add later is reported as well.
+// Package plan turns exports of other agent platforms (OpenAI Assistants, Letta agent files, LangGraph assistants) into
+// a plan and a report. The plan has the agents, toolkits, knowledge bases and documents to make. The report has
+// everything that does not fit. Each member of an export is mapped, in the report, or in the list of those without
+// meaning here. The reader of objects counts them (members.go), so members that the platforms add later are reported as
+// well.
 //
-// It must not know the API's addresses, keys or the network: it reads files and returns values, the same for the same
+// It must not know the API's addresses, keys or the network. It reads files and returns values, the same for the same
 // files. It imports strictjson, and the table of providers.
 package plan
 
@@ -12,13 +13,13 @@ import (
 	"slices"
 )
 
-// Plan is what an export becomes. Things refer to each other by their marks.
+// Plan is the result of reading an export. Things refer to each other by their marks.
 type Plan struct {
 	Toolkits []Toolkit
 	Bases    []Base
 	Agents   []Agent
 	Findings []Finding
-	Mapped   []Entry // members that the plan has taken over, or that its findings explain besides
+	Mapped   []Entry // members that are in the plan, or that its findings also explain
 	Ignored  []Entry // members without meaning here
 }
 
@@ -53,7 +54,7 @@ type Base struct {
 // Document is a document of a base: a file of the export, or a text.
 type Document struct {
 	Title    string // at most 300 characters
-	Name     string // file name, whose ending says what it is
+	Name     string // file name, whose ending gives its type
 	Path     string // within the export; empty: Text is the content
 	Text     string
 	Metadata map[string]any // strings, numbers, booleans; at most 20
@@ -82,7 +83,7 @@ type Model struct {
 	Name        string   `json:"name"`
 	Temperature *float64 `json:"temperature"`
 	MaxTokens   *int     `json:"max_tokens"`
-	Chosen      bool     `json:"-"` // the user said which, with -model
+	Chosen      bool     `json:"-"` // the user chose it, with -model
 }
 
 // Kinds of findings.
@@ -95,7 +96,7 @@ const (
 	Notice       = "to know"
 )
 
-// Unread says whether a part of the export could not be read, so that the plan may lack something.
+// Unread reports whether a part of the export could not be read, so that the plan may lack something.
 func (p *Plan) Unread() bool {
 	return slices.ContainsFunc(p.Findings, func(f Finding) bool { return f.Kind == Unread })
 }
@@ -116,10 +117,10 @@ type Finding struct {
 type Entry struct {
 	File string
 	Path string // with the member, like .data[0].name
-	Why  string // it has no meaning
+	Why  string // the reason why it has no meaning
 }
 
-// Options are what the user says about an export.
+// Options are the user's choices for an export.
 type Options struct {
 	Models map[string]string // provider/name of this service, by the model's name in the export
 	Tools  map[string]string // URL that executes a function, by the function's name

@@ -52,7 +52,7 @@ func TestReportsOfTheSamples(t *testing.T) {
 	}
 }
 
-// withoutMeaning are the members that may be passed over without a report, common names with what holds them.
+// withoutMeaning has the members that may be ignored without a report. Common names have the name of their object.
 var withoutMeaning = strings.Fields(`object first_id last_id created_at updated_at version revision_id id bytes status
 	status_details purpose usage_bytes file_counts last_active_at function.strict json_schema.strict json_schema.name
 	json_schema.type json_schema.description data.type response_format chunking_strategy limit read_only created_by_id
@@ -63,7 +63,7 @@ var withoutMeaning = strings.Fields(`object first_id last_id created_at updated_
 
 var indices = regexp.MustCompile(`\[\d+\]`)
 
-// meaningless says whether a member may be passed over.
+// meaningless reports whether a member may be ignored.
 func meaningless(path string) bool {
 	names := strings.Split(indices.ReplaceAllString(path, ""), ".")
 	last := names[len(names)-1]
@@ -102,7 +102,7 @@ type coverage struct {
 	seen    int
 }
 
-// covered has what a plan maps, reports or passes over.
+// covered returns the members that a plan maps, reports or ignores.
 func covered(t *testing.T, p *plan.Plan) *coverage {
 	c := &coverage{t: t, covered: map[string]bool{}}
 	for _, e := range slices.Concat(p.Mapped, p.Ignored) {
@@ -154,7 +154,7 @@ func (c *coverage) walk(at string, v any) {
 	}
 }
 
-// A member that a platform adds one day is reported as well, wherever it stands.
+// A member that a platform adds later is reported as well, in any place.
 func TestUnknownMembersAreReported(t *testing.T) {
 	for _, sample := range []string{"openai/assistants.json", "openai/vector_stores.json", "openai/files.json",
 		"openai/vector_store_files/vs_Handbook01.json", "letta/collector.af", "langgraph/assistants.json"} {

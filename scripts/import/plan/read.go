@@ -31,7 +31,7 @@ const (
 	collections = "collections" // folders named by a collection's id, with its documents
 )
 
-// export is what was found in the folder.
+// export has the things that were found in the folder.
 type export struct {
 	root       fs.FS
 	documents  map[string]string // files below originals and contents, by name and by name without its ending
@@ -47,14 +47,14 @@ type export struct {
 	graphs                                []*object // LangGraph
 }
 
-// talk is a list of what was said.
+// talk is a list of messages.
 type talk struct {
 	file, path, what string
 	n                int
 }
 
-// Read makes the plan of an export: of all files in a folder, or of the one that is named. Findings are in the order
-// of the export. An error says that the folder cannot be read, or that nothing in it is a known export.
+// Read makes the plan of an export: of all files in a folder, or of the one that is named. Findings are in the order of
+// the export. It returns an error if the folder cannot be read, or if nothing in it is a known export.
 func Read(root fs.FS, only string, options Options) (*Plan, error) {
 	p := &planner{
 		options: options, marks: map[string]bool{}, asked: map[string]bool{}, found: map[string]bool{},
@@ -93,8 +93,8 @@ func Read(root fs.FS, only string, options Options) (*Plan, error) {
 	return &p.Plan, nil
 }
 
-// list names all regular files of the export in order: of the whole folder, or the one file and what is in the
-// folders of documents beside it. Links and the like are reported and never followed.
+// list names the regular files of the export in order. These are all files of the folder, or the one file and the
+// content of the document folders next to it. Links and other special files are reported and never followed.
 func (p *planner) list(only string) (names []string, err error) {
 	from := []string{"."}
 	if only != "" {
@@ -132,7 +132,7 @@ func (p *planner) walk(from string, names *[]string) error {
 	})
 }
 
-// index notes where a document's content is.
+// index records the place of a document's content.
 func (p *planner) index(name string) {
 	dir, base := path.Split(name)
 	parts := strings.Split(strings.Trim(dir, "/"), "/")
@@ -151,16 +151,16 @@ func (p *planner) index(name string) {
 	}
 }
 
-// document says whether a file is a document, which is read when it is sent.
+// document reports whether a file is a document. A document is read when it is sent.
 func (p *planner) document(name string) bool {
 	first, _, below := strings.Cut(name, "/")
 	return below && slices.Contains([]string{originals, contents, collections}, first)
 }
 
-// endings of descriptions; whatever a file is called that is named itself, it is one.
+// endings has the endings of descriptions. A file that is named itself is a description with any ending.
 var endings = []string{".json", ".jsonl", ".ndjson", ".af"}
 
-// describe reads a description and sorts it by its shape, whatever its name.
+// describe reads a description and sorts it by its shape, for any name.
 func (p *planner) describe(name string, named bool) {
 	if !named && !slices.Contains(endings, strings.ToLower(path.Ext(name))) {
 		return // reported as unused
@@ -187,7 +187,7 @@ func (p *planner) describe(name string, named bool) {
 var errLarge = fmt.Errorf("a file of JSON may have %d MiB and %d values, and all of them %d MiB", maxJSON>>20,
 	maxValues, maxRead>>20)
 
-// load reads a file of JSON within the bounds. Letta's API answers with a text that is the JSON.
+// load reads a file of JSON within the bounds. Letta's API returns the JSON inside a string.
 func (p *planner) load(name string) (json.RawMessage, error) {
 	f, err := p.export.root.Open(name)
 	if err != nil {
@@ -225,7 +225,7 @@ func (p *planner) load(name string) (json.RawMessage, error) {
 	return nil, errors.New("is a text, not an export")
 }
 
-// lines makes a list of objects that stand one on each line; anything else stays as it is.
+// lines makes a list of objects that stand one on each line. Anything else stays unchanged.
 func lines(raw []byte) []byte {
 	first, rest, _ := bytes.Cut(bytes.TrimSpace(raw), []byte("\n"))
 	first = bytes.TrimSpace(first)
@@ -245,7 +245,7 @@ func lines(raw []byte) []byte {
 	return list.Bytes()
 }
 
-// sort puts a value where its shape says that it belongs; false: it has no known shape.
+// sort adds a value to the list for its shape. It returns false for an unknown shape.
 func (p *planner) sort(file, at string, raw json.RawMessage) bool {
 	if raw[0] == '[' {
 		var values []json.RawMessage
@@ -294,7 +294,7 @@ func (p *planner) sort(file, at string, raw json.RawMessage) bool {
 	return true
 }
 
-// page sorts the elements of a list of an API, and reports that there are more of them elsewhere.
+// page sorts the elements of a list from an API, and reports if the list has more elements elsewhere.
 func (o *object) page(elements, more, by string) bool {
 	o.source = "list"
 	o.report(Unread, "the list has further pages",
@@ -316,7 +316,8 @@ func (p *planner) sortAll(file string, list []element) bool {
 	return known || len(list) > 0
 }
 
-// fileOf returns the place of a document's content, by its id or its name; empty: it is not in the export.
+// fileOf returns the place of a document's content, by its id or its name. It is empty if the content is not in the
+// export.
 func (p *planner) fileOf(folder string, names ...string) string {
 	for _, name := range names {
 		if at := p.export.documents[folder+"/"+path.Base(name)]; name != "" && at != "" {
@@ -327,7 +328,7 @@ func (p *planner) fileOf(folder string, names ...string) string {
 	return ""
 }
 
-// sized reports a document that the service would not take.
+// sized reports a document that is too large for the service.
 func (p *planner) sized(o *object, at string) bool {
 	info, err := fs.Stat(p.export.root, at)
 	switch {
@@ -344,7 +345,7 @@ func (p *planner) sized(o *object, at string) bool {
 	return false
 }
 
-// conversations reports what was said, which is not taken over.
+// conversations reports messages, which are not taken over.
 func (p *planner) conversations() {
 	for _, t := range p.export.talk {
 		p.find(Finding{Kind: Conversation, Source: "conversations", File: t.file, Path: t.path,
@@ -353,7 +354,7 @@ func (p *planner) conversations() {
 	}
 }
 
-// unused reports files that nothing has named, and options that met nothing.
+// unused reports files that nothing has named, and options that matched nothing.
 func (p *planner) unused(names []string, only string) {
 	for _, name := range names {
 		if p.export.used[name] || only != "" {

@@ -13,7 +13,7 @@ import (
 
 const oneAssistant = `{"id":"asst_1","object":"assistant","name":"A","model":"gpt-4o"}`
 
-// read is the plan of files, by name and content.
+// read returns the plan of files, given by name and content.
 func read(t *testing.T, only string, files map[string]string) *Plan {
 	t.Helper()
 	folder := fstest.MapFS{}
@@ -25,7 +25,7 @@ func read(t *testing.T, only string, files map[string]string) *Plan {
 	return p
 }
 
-// whats are the findings' texts.
+// whats returns the findings' texts.
 func whats(p *Plan) string {
 	var all []string
 	for _, f := range p.Findings {
@@ -34,7 +34,7 @@ func whats(p *Plan) string {
 	return strings.Join(all, "\n")
 }
 
-// Exports come from many tools: one object a line, endings in capitals, a mark of the bytes' order at the beginning.
+// Exports come from many tools: one object a line, endings in capitals, a byte order mark at the beginning.
 func TestFormsOfFilesOfJSON(t *testing.T) {
 	other := strings.Replace(oneAssistant, "asst_1", "asst_2", 1)
 	for name, c := range map[string]struct {
@@ -99,7 +99,7 @@ func TestTextsDoNotCountAsDescriptions(t *testing.T) {
 	assert.True(t, p.Unread())
 }
 
-// OpenAI's API answers with the text of a file in one of two shapes.
+// OpenAI's API returns the text of a file in one of two shapes.
 func TestTextsOfFilesInBothShapes(t *testing.T) {
 	for _, shape := range []string{
 		`{"object":"vector_store.file_content.page","data":[{"type":"text","text":"hello"}],"has_more":false}`,

@@ -12,7 +12,8 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// Write writes the plan and the report for people. Texts of the export are shown without what could move a terminal.
+// Write writes the plan and the report for people. It removes characters that would control a terminal from texts of
+// the export.
 func (p *Plan) Write(to io.Writer) error {
 	var b strings.Builder
 	p.writePlan(&b)
@@ -92,7 +93,7 @@ func shown[V any](m map[string]V) string {
 	return " " + Clean(string(raw))
 }
 
-// named is how the report names an object of an export.
+// named returns the name of an export's object in the report.
 func named(what, name, id string) string {
 	if name == "" {
 		return what + " " + id
@@ -100,7 +101,7 @@ func named(what, name, id string) string {
 	return fmt.Sprintf("%s %q (%s)", what, name, id)
 }
 
-// String is provider/name.
+// String returns provider/name.
 func (m Model) String() string {
 	if m.Name == "" {
 		return m.Provider
@@ -108,7 +109,7 @@ func (m Model) String() string {
 	return m.Provider + "/" + m.Name
 }
 
-// WriteFindings writes findings under a title, those of one object together.
+// WriteFindings writes findings under a title. Findings about one object stand together.
 func WriteFindings(b *strings.Builder, title string, all []Finding) {
 	fmt.Fprintf(b, "%s: %d\n", title, len(all))
 	var sources []string
@@ -145,7 +146,7 @@ func (f *Finding) place() string {
 	return ", " + Clean(strings.TrimSpace(at))
 }
 
-// Clean is a text on one line, without characters that a terminal would obey.
+// Clean returns a text on one line, without characters that would control a terminal.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

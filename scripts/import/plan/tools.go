@@ -19,11 +19,11 @@ type function struct {
 	name        string
 	description string
 	parameters  json.RawMessage // a JSON schema; may be absent
-	where       string          // where its program is, as the report says it
+	where       string          // the place of its program, for the report
 }
 
-// callable makes the toolkit of a function for which the user named a URL, and returns its mark; empty: there is no
-// such URL, which is reported with what a program for it must take.
+// callable makes the toolkit of a function for which the user named a URL, and returns its mark. The mark is empty if
+// there is no such URL. That is reported, with the arguments that a program for it must take.
 func (o *object) callable(platform string, f function) string {
 	p := o.p
 	p.asked["-tool"+f.name] = true
@@ -54,7 +54,7 @@ func (o *object) callable(platform string, f function) string {
 	return p.toolkit(platform, t)
 }
 
-// arguments are the names of what a function takes: examples and defaults of a schema may be secrets.
+// arguments returns the names of a function's arguments only, as examples and defaults of a schema may be secrets.
 func arguments(schema json.RawMessage) string {
 	var s struct{ Properties map[string]json.RawMessage }
 	_ = json.Unmarshal(schema, &s)
@@ -68,10 +68,10 @@ func arguments(schema json.RawMessage) string {
 	return cut(strings.Join(names, ", "), 2000) + ", as its schema there says"
 }
 
-// plainTool is what names of tools look like.
+// plainTool matches ordinary names of tools.
 var plainTool = regexp.MustCompile(`^[A-Za-z0-9_./-]{1,64}$`)
 
-// shownName is a name as a report has it: where something else may stand in its place, how large that is.
+// shownName returns a name for a report. If the name may hold other content, it returns only the size.
 func shownName(name string) string {
 	if plainTool.MatchString(name) && !secretText(name) {
 		return name
@@ -79,7 +79,7 @@ func shownName(name string) string {
 	return fmt.Sprintf("(text, %d bytes)", len(name))
 }
 
-// toolName is the name under which the service has a tool: what models do not take becomes _.
+// toolName returns the service's name for a tool. Characters that models do not accept become _.
 func toolName(text string) string {
 	name := strings.Trim(strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
@@ -87,11 +87,11 @@ func toolName(text string) string {
 	return cmp.Or(name[:min(len(name), maxToolName)], "tool")
 }
 
-// localReference is a reference of a schema to a place within it.
+// localReference matches a reference of a schema to a place within it.
 var localReference = regexp.MustCompile(`"\$ref"\s*:\s*"#(/[^"]*)?"`)
 
-// asBody is the schema of an argument body that has the given one. Definitions stay at the root, where references
-// look for them; other references within the schema follow it, unless it has an address of its own.
+// asBody returns the schema of an argument body that has the given schema. Definitions stay at the root, which
+// references use. Other references within the schema get the new path, unless the schema has an address of its own.
 func asBody(schema json.RawMessage) json.RawMessage {
 	if len(schema) == 0 || schema[0] != '{' {
 		schema = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -121,7 +121,8 @@ func asBody(schema json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// site is what a report has of an address, whose path and query may have a secret in them: scheme and host.
+// site returns the part of an address that a report may have: scheme and host. Path and query may have a secret in
+// them.
 func site(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -130,8 +131,8 @@ func site(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// bare takes out of an address what may be a secret, and says whether there was any: a user, parameters that look like
-// secrets, a query that cannot be read, a fragment.
+// bare removes possible secrets from an address, and returns whether there were any. These are a user, parameters that
+// look like secrets, a query that cannot be read, and a fragment.
 func bare(u *url.URL) bool {
 	query, err := url.ParseQuery(u.RawQuery)
 	hidden := u.User != nil || u.Fragment != "" || err != nil
@@ -151,8 +152,8 @@ func bare(u *url.URL) bool {
 	return hidden
 }
 
-// server makes the toolkit of an MCP server, and returns its mark; empty where its address cannot be used, which is
-// reported. tools are those to enable; nil: all.
+// server makes the toolkit of an MCP server, and returns its mark. The mark is empty if its address cannot be used,
+// which is reported. tools are those to enable; nil: all.
 func (o *object) server(platform, name, member, address string, tools []string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || len(address) > 2048 {
@@ -203,7 +204,7 @@ func (p *planner) base(b Base, about string) string {
 	return b.Mark
 }
 
-// most is a list without what stands there again, cut to what an agent may have, which is reported.
+// most returns a list without repetitions, cut to the limit of an agent. The cut is reported.
 func (o *object) most(list []string, most int, what, do string) []string {
 	list = Union(list)
 	if len(list) > most {
@@ -213,7 +214,8 @@ func (o *object) most(list []string, most int, what, do string) []string {
 	return list
 }
 
-// approvals keeps to the names that an agent may have for approval: where there are more, all calls need one.
+// approvals keeps within the number of names that an agent may have for approval. If there are more, all calls need
+// one.
 func (o *object) approvals(a *Agent) {
 	for i, name := range a.Approval {
 		if utf8.RuneCountInString(name) > maxName {
@@ -227,7 +229,7 @@ func (o *object) approvals(a *Agent) {
 	}
 }
 
-// begin begins an agent: its name, which is otherwise the given one, and its description.
+// begin returns a new agent with its name, or otherwise if it has none, and its description.
 func (o *object) begin(mark, otherwise string) Agent {
 	name := o.fit("name", strings.TrimSpace(o.text("name")), maxName)
 	return Agent{
@@ -236,7 +238,7 @@ func (o *object) begin(mark, otherwise string) Agent {
 	}
 }
 
-// agent adds an agent to the plan, unless it has one of the same mark, which is reported.
+// agent adds an agent to the plan. If the plan has one with the same mark, that is reported instead.
 func (o *object) agent(a Agent) {
 	if o.p.marks[a.Mark] {
 		o.about(LeftOut, "the export has this agent twice", "take one of them out, and run again")
@@ -250,7 +252,7 @@ func (o *object) agent(a Agent) {
 	o.p.Agents = append(o.p.Agents, a)
 }
 
-// providerOf is the provider of this service that another platform calls by this name; empty: there is none.
+// providerOf returns this service's provider for another platform's name. It is empty if there is none.
 func providerOf(name string) string {
 	name = strings.ToLower(name)
 	for _, p := range registry.All() {
@@ -261,7 +263,7 @@ func providerOf(name string) string {
 	return ""
 }
 
-// isProvidersOwn says whether an address is the one that a provider has by default.
+// isProvidersOwn reports whether an address is a provider's default address.
 func isProvidersOwn(address string) bool {
 	return slices.ContainsFunc(registry.All(), func(p registry.About) bool {
 		own, err := url.Parse(p.URL)
@@ -269,7 +271,7 @@ func isProvidersOwn(address string) bool {
 	})
 }
 
-// model maps the name of a model. provider is that of the export; empty: the name says it, or nothing does.
+// model maps the name of a model. provider is that of the export; empty: it is part of the name, or unknown.
 func (o *object) model(member, provider, name string) Model {
 	full := name
 	if provider != "" {
@@ -301,7 +303,7 @@ func (o *object) model(member, provider, name string) Model {
 	return Model{Provider: "demo"}
 }
 
-// divided takes provider and name out of provider:name or provider/name, or guesses the provider of a bare name.
+// divided splits provider:name or provider/name into both, or guesses the provider of a bare name.
 func divided(text string) (provider, name string) {
 	for _, sign := range []string{":", "/"} {
 		if before, after, found := strings.Cut(text, sign); found && before != "ft" {
@@ -318,7 +320,7 @@ func divided(text string) (provider, name string) {
 	return "", text
 }
 
-// settings completes a model with what the export says of sampling.
+// settings adds the export's sampling settings to a model.
 func (o *object) settings(m *Model, temperature, tokens string) {
 	o.temperature(m, temperature)
 	o.tokens(m, tokens)

@@ -11,7 +11,8 @@ import (
 	"agentplatform/scripts/import/plan"
 )
 
-// called is the plan of assistants of OpenAI, each with a function search of these parameters, which a URL executes.
+// called returns the plan of assistants of OpenAI. Each has a function search with these parameters, which a URL
+// executes.
 func called(t *testing.T, parameters ...string) *plan.Plan {
 	t.Helper()
 	files := fstest.MapFS{}
@@ -25,7 +26,7 @@ func called(t *testing.T, parameters ...string) *plan.Plan {
 	return p
 }
 
-// Two functions of one name that take something else are two toolkits.
+// Two functions with one name and different parameters are two toolkits.
 func TestFunctionsOfOneNameKeepTheirParameters(t *testing.T) {
 	const q = `{"type":"object","properties":{"q":{"type":"string"}}}`
 	const order = `{"type":"object","properties":{"order":{"type":"integer"}}}`
@@ -67,7 +68,7 @@ func TestReferencesOfParametersKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-// The service lists tools under names that models take.
+// The service lists tools under names that models accept.
 func TestToolsOfServersHaveTheNamesOfTheService(t *testing.T) {
 	p, _ := planned(t, configured(`{"mcp":{"url":"https://m.example",
 		"tools":["linear.create","  a b ","ok-1","linear_create"]}}`))

@@ -1,5 +1,6 @@
-// Command conversation holds a conversation with the service by a client that oapi-codegen has made of its OpenAPI
-// document, and prints what it saw as JSON. It is a module of its own: the package api is made when the tests run.
+// Command conversation has a conversation with the service through a client that oapi-codegen has made from its OpenAPI
+// document. It prints its observations as JSON. It is a module of its own, because the package api is made when the
+// tests run.
 //
 //	conversation URL KEY
 package main
@@ -127,7 +128,7 @@ func main() {
 	}))
 }
 
-// first sees the first thing that a run waits for.
+// first stores the first interrupt of a run in pause.
 func first(pause *api.Interrupt) func(any) bool {
 	return func(event any) bool {
 		var list []api.Interrupt
@@ -144,7 +145,7 @@ func first(pause *api.Interrupt) func(any) bool {
 	}
 }
 
-// last sees the run as it is in the end.
+// last stores the final state of the run in run.
 func last(run *api.Run) func(any) bool {
 	return func(event any) bool {
 		e, is := event.(api.EventDone)
@@ -153,8 +154,8 @@ func last(run *api.Run) func(any) bool {
 	}
 }
 
-// events calls see with each event of an answer, lines of JSON or Server-Sent Events, by the type that its
-// discriminator names, until it says so.
+// events calls see with each event of a response, in lines of JSON or Server-Sent Events, until it returns true. The
+// event has the type that its discriminator names.
 func events(response *http.Response, see func(any) bool) {
 	defer func() { _ = response.Body.Close() }()
 	lines := bufio.NewScanner(response.Body)
@@ -174,7 +175,8 @@ func events(response *http.Response, see func(any) bool) {
 	log.Fatal("the stream ended early: ", lines.Err())
 }
 
-// formOf is a form of fields, each a name and its value, and of a file in another field, unless that has no name.
+// formOf makes a form of fields, each a name and its value. It also has a file in another field, unless that has no
+// name.
 func formOf(field, file string, pairs ...string) (string, *bytes.Buffer) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
@@ -191,7 +193,7 @@ func formOf(field, file string, pairs ...string) (string, *bytes.Buffer) {
 	return w.FormDataContentType(), &b
 }
 
-// there is what an answer has been read as; anything else ends the conversation.
+// there returns the decoded response. If there is none, it ends the conversation.
 func there[T any](value *T, body []byte) *T {
 	if value == nil {
 		log.Fatal(fmt.Sprintf("another answer: %s", body))
