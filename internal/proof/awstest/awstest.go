@@ -30,7 +30,7 @@ import (
 	"agentplatform/internal/store/table/dynamotable"
 )
 
-// Config is the configuration of clients for the endpoint; the test fails where AWS_ENDPOINT_URL is not set.
+// Config returns the configuration of clients for the endpoint. The test fails if AWS_ENDPOINT_URL is not set.
 func Config(t testing.TB) aws.Config {
 	t.Helper()
 	c, err := Load(t.Context())
@@ -38,7 +38,7 @@ func Config(t testing.TB) aws.Config {
 	return c
 }
 
-// Load is Config outside a test. It fails where AWS_ENDPOINT_URL is not set or the configuration cannot be loaded.
+// Load is Config outside a test. It fails if AWS_ENDPOINT_URL is not set or the configuration cannot be loaded.
 func Load(ctx context.Context) (aws.Config, error) {
 	if os.Getenv("AWS_ENDPOINT_URL") == "" {
 		return aws.Config{}, errors.New("integration tests need an endpoint in AWS_ENDPOINT_URL: make integration")
@@ -48,7 +48,7 @@ func Load(ctx context.Context) (aws.Config, error) {
 
 var names atomic.Int64
 
-// Name makes a unique resource name.
+// Name returns a unique resource name.
 func Name(prefix string) string {
 	return fmt.Sprintf("%s-%d-%d", prefix, time.Now().UnixNano(), names.Add(1))
 }
@@ -93,7 +93,7 @@ func keySchema(part, sort string) []types.KeySchemaElement {
 	}
 }
 
-// Cleaning is the context for removing a test's resources: the test's own context has ended by then.
+// Cleaning returns the context for the removal of a test's resources. The test's own context has ended by then.
 func Cleaning() context.Context { return context.Background() }
 
 // Queue makes a queue and returns its URL.
@@ -137,7 +137,7 @@ func Key(t testing.TB, client *kms.Client) string {
 	return aws.ToString(made.KeyMetadata.KeyId)
 }
 
-// S3 makes a client that puts the bucket's name into the path, as local endpoints require.
+// S3 returns a client that puts the bucket's name into the path, as local endpoints require.
 func S3(t testing.TB) *s3.Client {
 	return s3.NewFromConfig(Config(t), func(o *s3.Options) { o.UsePathStyle = true })
 }

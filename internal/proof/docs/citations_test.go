@@ -18,7 +18,7 @@ const (
 	hazards       = "docs/hazards.md"
 )
 
-// citations are the forms in which code and pages cite a section: by its title, or by its number.
+// citations has the forms in which code and pages cite a section: by its title, or by its number.
 var citations = []struct {
 	page string
 	form *regexp.Regexp
@@ -46,7 +46,7 @@ func TestEachCitedSectionExists(t *testing.T) {
 	}
 }
 
-// evidence are the forms in which code names the evidence of a hazard, by its number.
+// evidence has the forms in which code names the evidence of a hazard, by its number.
 var evidence = []*regexp.Regexp{
 	regexp.MustCompile(`\{Name: "(hazard0*(\d+)[a-z]?)/`),
 	regexp.MustCompile(`\nfunc (TestHazard0*(\d+)\w+)\(`),
@@ -70,7 +70,7 @@ func TestEachHazardNamesItsEvidence(t *testing.T) {
 	}
 }
 
-// sections are the texts of a page's numbered sections, by title and by number.
+// sections returns the texts of a page's numbered sections, by title and by number.
 func sections(t *testing.T, page string) map[string]string {
 	t.Helper()
 	known := map[string]string{}
@@ -88,7 +88,7 @@ func sections(t *testing.T, page string) map[string]string {
 
 var nextLine = regexp.MustCompile(`\n[ \t]*//[ \t]*`)
 
-// citing are the texts of the Go files and pages with a citation, by path. Lines of a comment are joined.
+// citing returns the texts of the Go files and pages with a citation, by path. Lines of a comment are joined.
 func citing(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}

@@ -1,4 +1,4 @@
-// Package docs holds the documentation to the tree: what it names must exist.
+// Package docs compares the documentation with the tree: everything that it names must exist.
 //
 // It imports none of our packages.
 package docs
@@ -24,7 +24,7 @@ import (
 
 const root = "../../.."
 
-// tree is what there is to name.
+// tree has everything that a page may name.
 type tree struct {
 	paths    map[string]bool            // files and folders, from the root
 	pages    map[string]string          // Markdown, by path
@@ -72,7 +72,7 @@ func read(t *testing.T) *tree {
 	return w
 }
 
-// file notes what a file brings.
+// file records the names that a file declares.
 func (w *tree) file(name, file string) error {
 	base := path.Base(name)
 	kind := path.Ext(name)
@@ -132,7 +132,7 @@ func (w *tree) document(raw []byte) error {
 
 var parameter = regexp.MustCompile(`\{[^}]*\}|\b[A-Z][A-Z_]+\b`)
 
-// withoutParameters makes {run_id} and RUN_ID alike.
+// withoutParameters replaces parameters, so that {run_id} and RUN_ID are alike.
 func withoutParameters(at string) string { return parameter.ReplaceAllString(at, "{}") }
 
 func (w *tree) declarations(file string) error {
@@ -165,7 +165,7 @@ func (w *tree) declarations(file string) error {
 	return nil
 }
 
-// code are the spans and the blocks of a page that are code. A row of a table escapes its bars.
+// code returns the spans and the blocks of a page that are code. A row of a table escapes its bars.
 func code(page string) (spans, commands []string) {
 	for i, block := range strings.Split(page, "```") {
 		if i%2 == 1 {
@@ -198,7 +198,7 @@ var (
 	notOfALink = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchor is how a heading is linked to.
+// anchor returns the anchor of a heading, for links.
 func anchor(title string) string {
 	return strings.ReplaceAll(notOfALink.ReplaceAllString(strings.ToLower(strings.TrimSpace(title)), ""), " ", "-")
 }
@@ -233,7 +233,7 @@ type checked struct {
 	folder string
 }
 
-// exists says whether there is such a path: seen from the root, from the page, from internal or from a wing.
+// exists reports whether there is such a path, from the root, from the page, from internal or from a wing.
 func (p checked) exists(name string) bool {
 	name = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(name, "/..."), "./"), "/")
 	for _, base := range []string{".", p.folder, "internal", "internal/*"} {
@@ -275,7 +275,7 @@ func (p checked) span(s string) {
 	}
 }
 
-// command checks what a command line names.
+// command checks the names in a command line.
 func (p checked) command(line string) {
 	for _, m := range made.FindAllStringSubmatch(line, -1) {
 		assert.True(p, p.targets[m[1]], "make has no target %s", m[1])
@@ -315,7 +315,7 @@ func (p checked) goTest(words []string) {
 	}
 }
 
-// hasFile says whether there is a file of this name in any folder.
+// hasFile reports whether there is a file of this name in any folder.
 func (p checked) hasFile(name string) bool {
 	for at := range p.paths {
 		if path.Base(at) == name {
@@ -325,7 +325,8 @@ func (p checked) hasFile(name string) bool {
 	return false
 }
 
-// hasTest says whether a folder (with /...: or one below it; ".": any) has a test of a name.
+// hasTest reports whether a folder has a test whose name satisfies is. With /... the test may be in a folder below it;
+// with "." in any folder.
 func (p checked) hasTest(folder string, is func(string) bool) bool {
 	above, all := strings.CutSuffix(folder, "/...")
 	for at, names := range p.tests {

@@ -19,9 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sharesOf are the limiters of what organizations divide, by their row of SECURITY.md. A limiter is
-// a package and what limits there: the call that makes a pool, queue or semaphore, a number of parallel uses, or
-// the code of a refusal.
+// sharesOf has the limiters of the resources that organizations share, by their row of SECURITY.md. A limiter is a
+// package and an expression that limits there. That is the call that makes a pool, queue or semaphore, a number of
+// parallel uses, or the code of a refusal.
 var sharesOf = map[string][]string{
 	"workers of a laptop": {"internal/wiring/boot: localqueue.Shared(workers(s.Workers))"},
 	"paused runs":         {`internal/run/intake: refuses "paused_runs_limit"`},
@@ -74,7 +74,7 @@ var sharesOf = map[string][]string{
 	},
 }
 
-// noShares are the limiters that limit nothing which one organization can take from another, by the reason.
+// noShares has the limiters of things that one organization cannot take from another, by the reason.
 var noShares = map[string][]string{
 	"it bounds one request, call or job": {
 		"internal/api/bridge: agentsAtOnce", "internal/api/httpapi/runs: pausesAtOnce",
@@ -101,11 +101,11 @@ var noShares = map[string][]string{
 	"it is a cache: what is left out is read again": {"internal/text/index/diskindex: maxOpen"},
 }
 
-// rowsOfStores are the rows whose limits are kept by what processes on AWS share.
+// rowsOfStores has the rows whose limits are in stores that processes on AWS share.
 var rowsOfStores = []string{"workers and ingestions on AWS", "streams and long waits on AWS"}
 
-// A limiter that limits has a row in the table of SECURITY.md, or a reason to have none. Each row has such a limiter, a
-// share, a refusal and a test. Counters by hand with other names than atOnce or maxOpen are not seen.
+// Each limiter has a row in the table of SECURITY.md, or a reason to have none. Each row has such a limiter, a share, a
+// refusal and a test. The test does not find counters with other names than atOnce or maxOpen.
 func TestWhatIsLimitedHasARow(t *testing.T) {
 	limiters, rows := limitersOf(t), shareRows(t)
 	known := slices.Sorted(slices.Values(slices.Concat(slices.Concat(slices.Collect(maps.Values(sharesOf))...),
@@ -134,7 +134,7 @@ func TestWhatIsLimitedHasARow(t *testing.T) {
 	}
 }
 
-// shareRows are the rows of the table, by their first cell.
+// shareRows returns the rows of the table, by their first cell.
 func shareRows(t *testing.T) map[string][]string {
 	page, err := os.ReadFile(root + "/SECURITY.md")
 	require.NoError(t, err)
@@ -156,7 +156,7 @@ func shareRows(t *testing.T) map[string][]string {
 	return rows
 }
 
-// limitersOf finds what limits in the sources of the product.
+// limitersOf finds the limiters in the sources of the product.
 func limitersOf(t *testing.T) map[string]bool {
 	limiters := map[string]bool{}
 	for _, top := range []string{"internal", "functions"} {
@@ -193,17 +193,17 @@ func limitersOf(t *testing.T) map[string]bool {
 	return limiters
 }
 
-// atOnce are the names of numbers of what may be under way or open.
+// atOnce matches the names of limits on parallel or open things.
 var atOnce = regexp.MustCompile(`^(max)?[a-z]*(AtOnce|atOnce|maxOpen|MaxOpen)`)
 
-// makers make what limits.
+// makers has the functions that make a limiter.
 var makers = []string{
 	"share.New", "share.NewDisk", "localqueue.Shared", "semaphore.NewWeighted", "rate.NewLimiter",
 	"netutil.LimitListener", "byNumber",
 	"newTurns",
 }
 
-// limiting is how a node limits; empty: it does not.
+// limiting returns the limiter in a node. It is empty if there is none.
 func limiting(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.ValueSpec:
@@ -233,7 +233,7 @@ func limiting(n ast.Node) string {
 	return ""
 }
 
-// shown is an expression as it is written, in one line.
+// shown returns the source of an expression, in one line.
 func shown(n ast.Node) string {
 	var b bytes.Buffer
 	if err := printer.Fprint(&b, token.NewFileSet(), n); err != nil {

@@ -1,6 +1,6 @@
 // Package faulttable is the table port with injected faults, for tests.
 //
-// It decides nothing: a function says for each call which fault it gets. It imports its port.
+// It decides nothing. A function returns the fault of each call. It imports its port.
 package faulttable
 
 import (
@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Fault is what happens to a call.
+// Fault is the fault of a call.
 type Fault int
 
 // The faults. For reads, those of commits act as Down.
@@ -57,7 +57,7 @@ type Table struct {
 
 var errInjected = errors.New("injected")
 
-// fatal are the faults after which nothing is done.
+// fatal has the faults after which nothing is done.
 var fatal = map[Fault]table.Kind{
 	Contended: table.Contended, Throttled: table.Throttled, Down: table.Down, LostUnknown: table.Unknown,
 }
@@ -95,7 +95,7 @@ func (t *Table) made(c Call) {
 	}
 }
 
-// read makes a read with its fault: if it fails, nothing was read.
+// read makes a read with its fault. If it fails, nothing was read.
 func read[T any](ctx context.Context, t *Table, do func() ([]T, error)) ([]T, error) {
 	f, err := t.inject(ctx, Call{})
 	if err == nil && (f == AppliedUnknown || f == RefusedByOwn) {

@@ -1,5 +1,4 @@
-// Package imports tests which package may import which. Each rule has its reason, and fails when it is no longer
-// needed.
+// Package imports tests the imports of each package. Each rule has its reason, and fails when it is no longer needed.
 package imports
 
 import (
@@ -52,7 +51,7 @@ func ours(imports []string) []string {
 	return list
 }
 
-// wing is the folder directly under internal that a package stands in; empty for a package elsewhere.
+// wing returns the folder directly under internal that has a package. It is empty for a package elsewhere.
 func wing(name string) string {
 	below, inside := strings.CutPrefix(name, "internal/")
 	if !inside {
@@ -62,12 +61,12 @@ func wing(name string) string {
 	return first
 }
 
-// isSuite says whether a package holds tests for the adapters of a port, or helps tests in another way.
+// isSuite reports whether a package has tests for the adapters of a port, or helps tests in another way.
 func isSuite(name string) bool {
 	return strings.HasSuffix(name, "test")
 }
 
-// The wings, from top to bottom: which others the packages of a wing may import. All may import events.
+// The wings, from top to bottom, each with the other wings that its packages may import. All may import events.
 var wings = []struct{ name, may, reason string }{
 	{"wiring", "api run knowledge org ai text store core platform",
 		"makes adapters and use cases, and connects them"},
@@ -117,7 +116,7 @@ func TestWingsImportDownwards(t *testing.T) {
 	}
 }
 
-// Within a wing: all that these import of ours.
+// Within a wing: all of our packages that these import.
 var within = []struct{ room, only, reason string }{
 	{"events", "", "both ends of every border import it, so it brings nothing along"},
 	{"internal/core/lifecycle", "", "the life of a run is decided by values alone"},
@@ -167,7 +166,8 @@ func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 	}
 }
 
-// The packages of its own wing that a use case or a leaf may import. Each runs alone; they meet in the store.
+// The packages of its own wing that a use case or a leaf may import. They are independent of each other, and share only
+// the store.
 var beside = map[string]string{
 	"internal/run/intake": "internal/run/transition internal/run/view",
 	"internal/run/worker": "internal/run/agent internal/run/stream internal/run/transition " +
@@ -229,8 +229,8 @@ func TestAdaptersKnowTheirPort(t *testing.T) {
 	}
 }
 
-// Only these import the port to the store: others say what they do by the methods of record.Tx, and know neither keys
-// nor conditions nor how a repetition finds its own writes.
+// Only these import the port to the store. Other packages use the methods of record.Tx. They know neither keys nor
+// conditions nor how a repetition finds its own writes.
 var onTheTable = map[string]string{
 	"internal/store/record":            "it alone knows what is stored, and how",
 	"internal/store/ratelimit":         "counts of keys that processes share live for minutes, like streams",
@@ -261,8 +261,8 @@ func TestOnlyWhatIsStoredKnowsTheTable(t *testing.T) {
 	}
 }
 
-// An area of the HTTP layer is read and changed by itself: what two of them need stands in the framework, which knows
-// neither. Only the package service puts them together, for the wirings and for what helps tests.
+// An area of the HTTP layer is read and changed by itself. Code that two areas need is in the framework, which knows
+// neither. Only the package service joins them, for the wirings and for test helpers.
 func TestAreasOfTheAPIImportTheFrameworkAlone(t *testing.T) {
 	const framework, service, helpers = "internal/api/httpapi", "internal/api/httpapi/service",
 		"internal/api/httpapi/httpapitest"
@@ -322,7 +322,7 @@ func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 	}
 }
 
-// portOf is the port of an adapter of a model provider, by its name; empty: it is none.
+// portOf returns the port of an adapter of a model provider, by its name. It is empty for any other package.
 func portOf(name string) string {
 	for _, port := range []string{"model", "embedding"} {
 		if below, is := strings.CutPrefix(name, "internal/ai/"+port+"/"); is && strings.HasSuffix(below, port) {
@@ -332,7 +332,7 @@ func portOf(name string) string {
 	return ""
 }
 
-// What must not be linked, with the reason.
+// forbidden has the dependencies that must not be linked, with the reason.
 var forbidden = []struct{ program, dependency, reason string }{
 	{"functions/agentplatform", "testing", "what tests need is not shipped"},
 	{"functions/agentplatform", "github.com/stretchr/testify/assert", "what tests need is not shipped"},
@@ -353,7 +353,7 @@ func TestProgramsDoNotLinkForbiddenPackages(t *testing.T) {
 	}
 }
 
-// found returns the lines of a package's shipped files, and of those below it, that match.
+// found returns the matching lines of a package's shipped files, and of those below it.
 func found(t *testing.T, pattern, name string) []string {
 	t.Helper()
 	dir := filepath.Join("../..", name)
@@ -366,7 +366,7 @@ func found(t *testing.T, pattern, name string) []string {
 	return slices.Collect(strings.Lines(string(out)))
 }
 
-// What is written together is for a use case to say, which other entry points than HTTP have as well.
+// A use case decides which items are written together. Other entry points than HTTP use it as well.
 func TestTheHTTPLayerCommitsNothing(t *testing.T) {
 	const writing = `\.(Commit|Begin|NoteDeed|NoteUse|Erase\w*)\(|record\.(Create|Change|Remove)\b`
 	for _, name := range []string{"api/httpapi", "api/mcpserver", "api/a2aserver", "api/aguiserver"} {
@@ -391,23 +391,24 @@ func TestUseCasesReadNoClock(t *testing.T) {
 	}
 }
 
-// A busy machine makes each number of seconds too few: a scenario compares with what would happen otherwise.
+// On a busy machine each number of seconds is too few. A scenario compares with the result in the other case instead.
 func TestScenariosHaveOneLimitForWhatHappensAtOnce(t *testing.T) {
 	for _, line := range found(t, `Less\w*\(x, time\.(Since|Until)\(\w+\), ([0-9]|time\.)`, "proof/scenario") {
 		t.Errorf("its limit is soon: %s", line)
 	}
 }
 
-// Where the outer context is asked first, and ends before the other one is asked, its end is taken for a limit.
+// If code checks the outer context first, that context may end before the other one is checked. Its end is then taken
+// for a limit.
 func TestTheOuterContextIsNotAskedFirst(t *testing.T) {
 	for _, line := range found(t, `\.Err\(\) == nil && \w+\.Err\(\) != nil`, ".") {
 		t.Errorf("host.OutOfTime asks in the right order: %s", line)
 	}
 }
 
-// What must not be linked into a function, directly or indirectly: each has a cold start, which grows with its
-// size. The linker leaves out the model providers that a function does not make; internal/ai/provider/registry tests
-// it.
+// unlinked has the packages that must not be linked into a function, directly or indirectly. Each function has a cold
+// start, which grows with its size. The linker leaves out the model providers that a function does not make;
+// internal/ai/provider/registry tests it.
 var unlinked = map[string][]string{
 	"functions/chat": {"internal/text/index/s3index", "internal/run/worker", "internal/run/agent",
 		"internal/run/removal",
@@ -444,7 +445,7 @@ var unlinked = map[string][]string{
 		"internal/store/timer/sfntimer", "internal/store/blob/s3blob"},
 }
 
-// foreign are libraries that only some functions may link.
+// foreign has the libraries that only some functions may link.
 var foreign = map[string][]string{
 	"github.com/danielgtaylor/huma/v2": {"functions/chat", "functions/api", "functions/stream",
 		"functions/agentplatform"},

@@ -1,8 +1,8 @@
-// Package invariant reads stored items for those who check invariants: the simulation, the exploration of small worlds,
-// the proofs on AWS. It reads them by itself, as they stand in the table, so that a mistake of the program's own
-// reading does not hide what it has written.
+// Package invariant reads stored items for checkers of invariants: the simulation, the exploration of small worlds, the
+// proofs on AWS. It has its own reader of the items in the table. So a mistake in the program's reader does not hide a
+// mistake in its writes.
 //
-// Nothing that is shipped imports it. It must not know use cases; it imports lifecycle, record (for its types alone)
+// Nothing that is shipped imports it. It must not know use cases. It imports lifecycle, record (for its types alone)
 // and the table port.
 package invariant
 
@@ -19,7 +19,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// Audit is what stored items say: what they are, by kind.
+// Audit has the contents of stored items, by kind.
 type Audit struct {
 	Runs       map[string]record.Run
 	Chats      []lifecycle.Chat
@@ -29,7 +29,7 @@ type Audit struct {
 	Decided    map[string][]string // the interrupts that a pause's end named, by run
 	Counts     map[table.Key]int64 // what has been used of budgets
 	Files      []record.File
-	Steps      []record.Step // but for those that are too large for their items
+	Steps      []record.Step // except those that are too large for their items
 }
 
 // NewAudit makes an empty audit.
@@ -41,14 +41,15 @@ func NewAudit() *Audit {
 	}
 }
 
-// Held is the run and the file of a row by which the one holds the other, if it is such a row.
+// Held returns the run and the file of a row that records that the run holds the file. is reports whether key is that
+// of such a row.
 func Held(key table.Key) (run, file string, is bool) {
 	run, isRun := strings.CutPrefix(key.Part, "run/")
 	file, isHold := strings.CutPrefix(key.Sort, "file/")
 	return run, file, isRun && isHold
 }
 
-// Add takes an item in. Items of other kinds are passed over. The error says that the item cannot be read.
+// Add adds an item. It ignores items of other kinds. It returns an error if the item cannot be read.
 func (a *Audit) Add(item *table.Item) error {
 	kind, id, _ := strings.Cut(item.Part, "/")
 	place, _, _ := strings.Cut(item.Sort, "/")
@@ -114,7 +115,8 @@ func read[T any](item *table.Item) (v T, err error) {
 	return v, nil
 }
 
-// document reads a value that may be too large for its item, and is in the blob store then: inline says that it is not.
+// document reads a value that may be too large for its item, and is then in the blob store. inline reports whether it
+// is in the item.
 func document[T any](item *table.Item) (v T, inline bool, err error) {
 	d, err := read[struct {
 		Doc  encoding.RawMessage `json:"doc"`
@@ -129,7 +131,7 @@ func document[T any](item *table.Item) (v T, inline bool, err error) {
 	return v, true, nil
 }
 
-// SlotsOf is the partition of the user or the organization that has a slot, whichever of its shards the slot is in.
+// SlotsOf returns the partition of the user or the organization that has a slot, for any of its shards.
 func SlotsOf(slot table.Key) string {
 	// active/user/<organization>/<user> or active/org/<organization>, then the shard
 	parts := strings.Split(slot.Part, "/")

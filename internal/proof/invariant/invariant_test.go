@@ -23,7 +23,7 @@ var stored = record.Run{Run: lifecycle.Run{
 	Due:     time.Date(2026, 5, 5, 0, 0, 0, 0, time.UTC),
 }}
 
-// furnished is a table that holds one of everything that an audit looks at, and of some that it does not.
+// furnished returns a table with an item of each kind that an audit reads, and of some that it does not.
 func furnished(t *testing.T) *memtable.Table {
 	ctx, h := t.Context(), host.System()
 	items := memtable.New(h.Now)
@@ -56,7 +56,7 @@ func furnished(t *testing.T) *memtable.Table {
 	return items
 }
 
-// An audit takes in what there is, by its kind, and passes over the rest.
+// An audit reads items by their kind, and ignores the rest.
 func TestAnAuditTakesInWhatThereIs(t *testing.T) {
 	a := invariant.NewAudit()
 	holds := map[string]string{}
@@ -89,8 +89,8 @@ func TestAnAuditTakesInWhatThereIs(t *testing.T) {
 	assert.False(t, is)
 }
 
-// An audit says what it cannot understand, of every kind that it takes in; what is too large for its item it does not
-// look into.
+// An audit returns an error for an item of each of its kinds that it cannot read. It does not read values that are too
+// large for their items.
 func TestAnAuditSaysWhatItCannotUnderstand(t *testing.T) {
 	kinds := map[string]bool{}
 	furnished(t).All(func(i *table.Item) {

@@ -24,7 +24,7 @@ type capOutput struct {
 // capState counts the runs that hold a slot, and those of them with a requested cancel.
 type capState struct{ active, ending int }
 
-// CapModel is the sequential model of a cap: admission accepts a run while there is a free slot, and refuses only
+// CapModel returns the sequential model of a cap. Admission accepts a run while there is a free slot, and refuses only
 // when there is none.
 func CapModel(limit int) porcupine.Model {
 	step := func(s capState, in capInput, out capOutput) (capState, bool) {
@@ -59,9 +59,9 @@ func CapModel(limit int) porcupine.Model {
 	return m.ToModel()
 }
 
-// Caps runs clients of one user against the user's cap, or all users of an organization against the
-// organization's; every run continues until it is cancelled. It fails where the service cannot be reached or set
-// up; a violation is in the Verdict.
+// Caps runs clients of one user against the user's cap, or all users of an organization against the organization's.
+// Every run continues until it is cancelled. It fails if the service cannot be reached or set up. A violation is in the
+// Verdict.
 func (s Service) Caps(ctx context.Context, seed uint64, clients, calls, limit int, organization bool) (Verdict, error) {
 	keys, agent, err := s.people(ctx, clients, limit, organization)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s Service) cap(ctx context.Context, key, agent string, in capInput, id str
 
 var errTaken = errors.New("it is there already")
 
-// tries bounds how often a user is made whose making was not answered.
+// tries bounds the attempts to make a user when responses are lost.
 const tries = 5
 
 // people makes an organization with the cap: one user who has it, or several who share it.
@@ -141,7 +141,7 @@ func (s Service) people(
 	home := made("", "/organizations", object{"name": "caps", "caps": caps}, "organization_id")
 	for i := range users {
 		user := ""
-		for try := 0; user == "" && err == nil; try++ { // one whose making was not answered has its address already
+		for try := 0; user == "" && err == nil; try++ { // a lost response: the address exists already
 			user = made("", "/users", object{
 				"email": fmt.Sprintf("u%d-%d@example.com", i, try), "role": "admin", "organization_id": home,
 			}, "user_id")

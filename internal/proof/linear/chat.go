@@ -14,7 +14,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// What a message makes its run do.
+// The kinds of messages, by the behaviour of their run.
 const (
 	quick = 'q' // it completes by itself
 	long  = 'l' // it continues until it is cancelled
@@ -59,8 +59,8 @@ type waiting struct {
 	kind rune
 }
 
-// book holds the states that the checker has reached. It reaches the same ones very often, so each is stored once
-// and its successors are computed once.
+// book holds the states that the checker has reached. It reaches the same ones very often. So each is stored once, and
+// its successors are computed once.
 type book struct {
 	mu     sync.Mutex
 	states map[string]*chatState
@@ -92,9 +92,9 @@ func (b *book) meet(s chatState) *chatState {
 	return met
 }
 
-// step returns the states that a call with this response may lead to; none: the response is not possible. Of two
-// states of which one may reach the other by itself, only the earlier one is returned: it allows everything that
-// the other does.
+// step returns the states that a call with this response may lead to. There is none if the response is not possible. Of
+// two states, one may reach the other without a call. Then only the earlier one is returned, as it allows everything
+// that the other does.
 func (b *book) step(from *chatState, in chatInput, out chatOutput) []any {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,7 +131,7 @@ func (s chatState) words() string {
 	return b.String() + strings.Join(ids, ",")
 }
 
-// end is the state after the active run has ended: the first parked message becomes the active run.
+// end returns the state after the active run has ended. The first parked message becomes the active run.
 func (s chatState) end(status string) chatState {
 	ended := make(map[string]string, len(s.ended)+1)
 	for k, v := range s.ended {
@@ -150,7 +150,7 @@ func (s chatState) with(status string) chatState {
 	return s
 }
 
-// hidden is the states that may be reached in one step without a client's call.
+// hidden returns the states that may be reached in one step without a client's call.
 func (s chatState) hidden() (list []chatState) {
 	switch {
 	case s.active == "":
@@ -175,7 +175,7 @@ func (s chatState) waits(run string) bool {
 	return slices.ContainsFunc(s.parked, func(w waiting) bool { return w.id == run })
 }
 
-// step is the state after a call with this response; ok is false when the response is not possible here.
+// step returns the state after a call with this response. ok is false if the response is not possible here.
 func (s chatState) step(in chatInput, out chatOutput) (after chatState, ok bool) {
 	_, ended := s.ended[in.run]
 	switch in.what {
@@ -245,7 +245,7 @@ func (s chatState) post(in chatInput, out chatOutput) (chatState, bool) {
 	return s.park(waiting{out.parked, in.kind}), out.what == "parked" && (out.run == "" || out.run == s.active)
 }
 
-// ChatModel is the sequential model of a chat.
+// ChatModel returns the sequential model of a chat.
 func ChatModel() porcupine.Model {
 	b := &book{states: map[string]*chatState{}, steps: map[chatStep][]any{}}
 	empty, seed := b.meet(chatState{}), maphash.MakeSeed()
@@ -293,7 +293,7 @@ func (c *chatters) learn(chat, run string) {
 	}
 }
 
-// recent is one of the newest runs of a chat.
+// recent returns one of the newest runs of a chat.
 func (c *chatters) recent(chat string, random *rand.Rand) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -304,8 +304,8 @@ func (c *chatters) recent(chat string, random *rand.Rand) string {
 	return list[max(0, len(list)-1-random.IntN(4))]
 }
 
-// Chats runs clients on chats of a new history and checks what they observed. It fails where the service cannot be
-// reached; a violation is in the Verdict.
+// Chats runs clients on chats of a new history and checks their observations. It fails if the service cannot be
+// reached. A violation is in the Verdict.
 func (s Service) Chats(ctx context.Context, seed uint64, clients, calls int) (Verdict, error) {
 	c := &chatters{Service: s, name: fmt.Sprintf("h%d-%d", seed, time.Now().UnixNano()), runs: map[string][]string{}}
 	chats := max(3, clients/3)
@@ -409,8 +409,8 @@ func (c *chatters) do(ctx context.Context, in chatInput, key string) (out chatOu
 	return out, fmt.Errorf("%s %s: %d %v", in.what, in.run, a.status, a.body)
 }
 
-// resume answers a run's question. A resume whose response was lost, and that then finds that its own answer was
-// the one that decided, has succeeded.
+// resume answers a run's question. The response may be lost. If the next attempt finds that its own answer decided, the
+// call has succeeded.
 func (c *chatters) resume(ctx context.Context, in chatInput, key string) (chatOutput, error) {
 	a, err := c.send(ctx, "", http.MethodGet, "/runs/"+in.run, nil)
 	if err != nil {

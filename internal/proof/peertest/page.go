@@ -16,29 +16,29 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Counterpart is a row of docs/counterparts.md: a program of somebody else with which a test has talked.
+// Counterpart is a row of docs/counterparts.md: a program of other authors that a test has used.
 type Counterpart struct {
 	Area    string // models, clients or tools
 	Name    string
 	Version string
 	Variant string // a part, a transport or another way to use it; empty: there is one
-	Works   string // what the test has seen to work, in words
-	Not     string // what does not work, with the reason; empty: nothing is known
+	Works   string // the features that the test has seen to work, in words
+	Not     string // the features that do not work, with the reason; empty: none is known
 }
 
-// areas are the areas in the order of the page, with their titles.
+// areas has the areas in the order of the page, with their titles.
 var areas = []struct{ name, title string }{
 	{"models", "Model servers"}, {"clients", "Clients and frameworks"}, {"tools", "Tool servers"},
 }
 
-// page is the path of the page, and rows is where the rows of a run of the tests are collected for it.
+// page returns the path of the page, and of the file with the rows that the tests of a run store for it.
 func page(t testing.TB) (page, rows string) {
 	t.Helper()
 	return filepath.Join(modules(t), "../../../docs/counterparts.md"), filepath.Join(modules(t), "../counterparts")
 }
 
-// Seen adds a row to the page when the test has passed. With WRITE_COUNTERPARTS it is stored for [WritePage]; without,
-// the page must have it, so that what the page says is what was seen.
+// Seen adds a row to the page when the test has passed. With WRITE_COUNTERPARTS it is stored for [WritePage]. Without,
+// the page must have the row. So the page states only observed results.
 func Seen(t testing.TB, c Counterpart) {
 	t.Helper()
 	path, rows := page(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestThePageOfCounterparts writes the page from the rows that the other tests have stored. It runs for
-// `make counterparts` alone, after them.
+// TestThePageOfCounterparts writes the page from the rows that the other tests have stored. Only `make counterparts`
+// runs it, after them.
 func TestThePageOfCounterparts(t *testing.T) {
 	if os.Getenv("WRITE_COUNTERPARTS") != "page" {
 		t.Skip("make counterparts runs it")

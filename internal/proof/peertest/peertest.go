@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// modules is the folder into which npm installed the peers.
+// modules returns the folder into which npm installed the peers.
 func modules(t testing.TB) string {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
@@ -33,25 +33,25 @@ func modules(t testing.TB) string {
 	return folder
 }
 
-// Python is the path of the interpreter that has the protocols' official clients.
+// Python returns the path of the interpreter that has the protocols' official clients.
 func Python(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(modules(t), "../venv/bin/python")
 }
 
-// Schemathesis is the path of a program that makes requests from an OpenAPI document.
+// Schemathesis returns the path of a program that makes requests from an OpenAPI document.
 func Schemathesis(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(modules(t), "../schemathesis/bin/schemathesis")
 }
 
-// Clients is the path of a program that checks an OpenAPI document, or makes a client of it: one of Python's.
+// Clients returns the path of a Python program that checks an OpenAPI document, or makes a client from it.
 func Clients(t testing.TB, name string) string {
 	t.Helper()
 	return filepath.Join(modules(t), "../clients/bin", name)
 }
 
-// Environment is the interpreter of a Python environment that only `make peers-all` installs.
+// Environment returns the interpreter of a Python environment that only `make peers-all` installs.
 func Environment(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(modules(t), "..", name, "bin/python")
@@ -60,16 +60,16 @@ func Environment(t testing.TB, name string) string {
 	return path
 }
 
-// Frameworks is the folder of what npm has installed for `make peers-all` alone.
+// Frameworks returns the folder that npm has installed for `make peers-all` alone.
 func Frameworks(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(modules(t), "../js/node_modules")
 }
 
-// Modules is the folder of what npm has installed, for a script that imports it.
+// Modules returns the folder that npm has installed, for a script that imports from it.
 func Modules(t testing.TB) string { return modules(t) }
 
-// Program is the path of a program that npm has installed.
+// Program returns the path of a program that npm has installed.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	return filepath.Join(modules(t), ".bin", name)
@@ -91,8 +91,8 @@ func Models(t testing.TB, fixtures ...Fixture) string {
 	})
 }
 
-// MCP starts a server of MCP over streamable HTTP, at /mcp of the port that command is told, and returns its address:
-// that of localhost, as some servers take no other name.
+// MCP starts a server of MCP over streamable HTTP, at /mcp of the port that command receives, and returns its address.
+// The host is localhost, as some servers accept no other name.
 func MCP(t testing.TB, command func(port string) []string) string {
 	t.Helper()
 	url := serve(t, "/mcp", func(port string) *exec.Cmd {
@@ -110,19 +110,19 @@ func Prism(t testing.TB, document string) string {
 	})
 }
 
-// Node is the command of a program for Node.js that npm has installed: its file in the folder of modules.
+// Node returns the command of a program for Node.js that npm has installed. file is its path in the folder of modules.
 func Node(t testing.TB, file string, arguments ...string) []string {
 	t.Helper()
 	return append([]string{"node", filepath.Join(modules(t), file)}, arguments...)
 }
 
-// Script is the command of a script for Node.js of scripts/peers, which is told the folder of modules first.
+// Script returns the command of a script for Node.js of scripts/peers. Its first argument is the folder of modules.
 func Script(t testing.TB, name string, arguments ...string) []string {
 	t.Helper()
 	return append([]string{"node", filepath.Join(modules(t), "../../../scripts/peers", name), modules(t)}, arguments...)
 }
 
-// Browser is the path of Chromium: BROWSER, or what is installed under a usual name; "" where there is none.
+// Browser returns the path of Chromium: BROWSER, or a program with a usual name; "" if there is none.
 func Browser() string {
 	for _, name := range []string{os.Getenv("BROWSER"), "chromium", "chromium-browser", "google-chrome", "chrome"} {
 		if path, err := exec.LookPath(name); name != "" && err == nil {
@@ -145,18 +145,18 @@ func everything(t testing.TB, port string) *exec.Cmd {
 	return command
 }
 
-// EverythingProgram is the path of the reference MCP server's program for Node.js.
+// EverythingProgram returns the path of the reference MCP server's program for Node.js.
 func EverythingProgram(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(modules(t), "@modelcontextprotocol/server-everything/dist/index.js")
 }
 
-// ports is how many ports are tried. One that was free may be taken by the time that a program listens: these programs
-// do not tell which port they were given, so they cannot ask for any.
+// ports is how many ports are tried. Another program may take a free port before a server listens on it. These servers
+// do not report their port, so they cannot choose one themselves.
 const ports = 5
 
-// serve starts a program that listens on the port it is told, waits until it answers at path, and returns its address.
-// The program is stopped when the test ends.
+// serve starts a program that listens on the port that command receives. It waits until the program answers at path,
+// and returns its address. The program is stopped when the test ends.
 func serve(t testing.TB, path string, command func(port string) *exec.Cmd) (url string) {
 	t.Helper()
 	for range ports {
@@ -180,10 +180,10 @@ func freePort(t testing.TB) string {
 	return port
 }
 
-// taken is what Node.js says of a port on which another program listens.
+// taken matches Node.js's error for a port on which another program listens.
 var taken = regexp.MustCompile("EADDRINUSE|already in use")
 
-// start starts a program and waits until url answers. It says no if the program ended because its port was taken.
+// start starts a program and waits until url answers. It returns false if the program ended because its port was taken.
 func start(t testing.TB, process *exec.Cmd, url string) bool {
 	t.Helper()
 	log, err := os.CreateTemp(t.TempDir(), "log")
@@ -207,7 +207,7 @@ func start(t testing.TB, process *exec.Cmd, url string) bool {
 	defer cancel()
 	for {
 		select {
-		case <-ended: // whoever answers at url is somebody else
+		case <-ended: // another program answers at url
 			said, err := os.ReadFile(log.Name())
 			require.NoError(t, err)
 			require.Regexp(t, taken, string(said), "%v ended", process.Args)
@@ -235,20 +235,21 @@ func answered(ctx context.Context, url string) bool {
 	return true
 }
 
-// MCPServer is the path of a server of MCP, or of the interpreter, of the Python packages of scripts/peers/mcp.txt.
+// MCPServer returns the path of a server of MCP, or of the interpreter, from the Python packages of
+// scripts/peers/mcp.txt.
 func MCPServer(t testing.TB, name string) string {
 	t.Helper()
 	return filepath.Join(modules(t), "../mcp/bin", name)
 }
 
-// PythonScript is the command of a script of scripts/peers with these packages.
+// PythonScript returns the command of a script of scripts/peers with these packages.
 func PythonScript(t testing.TB, name string, arguments ...string) []string {
 	t.Helper()
 	script := filepath.Join(modules(t), "../../../scripts/peers", name)
 	return append([]string{MCPServer(t, "python"), script}, arguments...)
 }
 
-// PackageVersion is the version that npm has installed of a package.
+// PackageVersion returns the installed version of a package of npm.
 func PackageVersion(t testing.TB, name string) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(modules(t), name, "package.json"))
@@ -258,7 +259,7 @@ func PackageVersion(t testing.TB, name string) string {
 	return p.Version
 }
 
-// MCPVersion is the version of one of the Python packages of scripts/peers/mcp.txt.
+// MCPVersion returns the version of one of the Python packages of scripts/peers/mcp.txt.
 func MCPVersion(t testing.TB, name string) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(modules(t), "../../../scripts/peers/mcp.txt"))

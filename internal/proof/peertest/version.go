@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// NPM is the version of a package that npm has installed.
+// NPM returns the version of a package that npm has installed.
 func NPM(t testing.TB, name string) string {
 	t.Helper()
 	return version(t, modules(t), name)
 }
 
-// FrameworkNPM is the version of a package that npm has installed for `make peers-all` alone.
+// FrameworkNPM returns the version of a package that npm has installed for `make peers-all` alone.
 func FrameworkNPM(t testing.TB, name string) string {
 	t.Helper()
 	return version(t, Frameworks(t), name)
@@ -34,7 +34,7 @@ func version(t testing.TB, folder, name string) string {
 	return about.Version
 }
 
-// PyPI is the version of a package in one of the environments of Python: venv, clients, llama ….
+// PyPI returns the version of a package in one of the environments of Python: venv, clients, llama ….
 func PyPI(t testing.TB, environment, name string) string {
 	t.Helper()
 	found := only(t, filepath.Join(environment, "lib/python3*/site-packages",

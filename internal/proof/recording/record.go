@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kept are the response headers that adapters read.
+// kept has the response headers that adapters read.
 var kept = []string{"Content-Type", "Retry-After", "X-Request-Id", "Request-Id", "X-Amzn-Requestid", "X-Amzn-Errortype"}
 
 // recorder is a proxy in front of a provider that records requests and responses.
@@ -82,7 +82,7 @@ func Make(t *testing.T, provider string, conversations []Conversation) {
 	}
 }
 
-// Anew says that recordings are to be written instead of played.
+// Anew reports whether recordings are written again instead of played.
 func Anew() bool { return *anew }
 
 var anew = flag.Bool("record", false, "write the recordings of conversations anew")

@@ -1,8 +1,8 @@
-// Package recording plays conversations with servers of others as they went over the wire, without those servers.
+// Package recording plays recorded conversations with servers of others, without those servers.
 //
 // A conversation is a file of an adapter's testdata. It is replayed byte for byte, and our requests must equal the
 // recorded ones: a change on either side shows in a file. The recordings are made with the mock of providers that `make
-// peers` uses; `make record` makes them again.
+// peers` uses. `make record` makes them again.
 //
 // Only tests import it. It imports the standard library and testify.
 package recording
@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Folder has the recordings of an adapter, relative to the adapter's.
+// Folder is the folder of an adapter's recordings, relative to the adapter's.
 const Folder = "testdata/recordings"
 
 // Exchange is one request with its response.
@@ -35,13 +35,13 @@ type Exchange struct {
 	Cut     bool                `json:"cut,omitempty"` // the connection ended before the response did
 }
 
-// Conversation is a recorded conversation: Hold has it with the server at an address, and checks its outcome.
+// Conversation is a recorded conversation. Hold has it with the server at an address, and checks its outcome.
 type Conversation struct {
 	Name string
 	Hold func(t *testing.T, address string)
 }
 
-// All are the exchanges of all recordings.
+// All returns the exchanges of all recordings.
 func All(t testing.TB) (all []Exchange) {
 	files, err := filepath.Glob(Folder + "/*.json")
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// a2aClient is the official client of the protocol's version 0.3 for an agent's card, with the actor's key.
+// a2aClient returns the official client of the protocol's version 0.3 for an agent's card, with the actor's key.
 func (x *Actor) a2aClient(agent string) (*a2aclient.Client, *a2a.AgentCard) {
 	x.Helper()
 	keyed := &http.Client{Transport: keyed(x.Key)}

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// restricted is an agent that is restricted to a group, with what it did for a member: a run that has ended and
-// one that is paused.
+// restricted is an agent that is restricted to a group, with its work for a member: a run that has ended and one that
+// is paused.
 type restricted struct {
 	*Actor // an admin who belongs to no group
 
@@ -37,7 +37,7 @@ func (x *Actor) restrict() restricted {
 	return r
 }
 
-// converse has the member talk to the agent.
+// converse sends the member's messages to the agent.
 func (r *restricted) converse() {
 	r.Helper()
 	done := r.member.chat("agent_id", r.agent, "message", secretWord, "file_ids", r.file, "chat_id", r.chat,
@@ -63,7 +63,7 @@ func (r restricted) answer() object {
 		"message": "no business of yours"}}}
 }
 
-// closed checks that somebody can use no endpoint for what the agent did: by id it is refused, and no list
+// closed checks that a user has no access to the agent's work at any endpoint. By id it is refused, and no list
 // contains it.
 func (r restricted) closed(who *Actor) {
 	r.Helper()
@@ -71,7 +71,7 @@ func (r restricted) closed(who *Actor) {
 	assert.NotContains(r, who.get("/agents").is(200).raw, r.agent)
 }
 
-// refused checks that somebody can use no endpoint for the chat, its runs and its files.
+// refused checks that a user has no access to the chat, its runs and its files at any endpoint.
 func (r restricted) refused(who *Actor) {
 	r.Helper()
 	before := r.get("/runs/" + r.asks).is(200).raw
@@ -133,7 +133,7 @@ func (r restricted) refused(who *Actor) {
 	assert.Equal(r, before, r.get("/runs/"+r.asks).is(200).raw, "what is refused changes nothing")
 }
 
-// closedAgent checks that the agent itself cannot be read, used or changed either, while it exists.
+// closedAgent checks that the user cannot read, use or change the agent itself either, while it exists.
 func (r restricted) closedAgent(who *Actor) {
 	r.Helper()
 	task := object{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": object{"id": r.ended}}
@@ -158,7 +158,7 @@ func (r restricted) closedAgent(who *Actor) {
 	}
 }
 
-// What an agent with groups did is visible to its groups only, for as long as it has them.
+// The work of an agent with groups is visible to its groups only, for as long as it has them.
 func accessScenarios() []Story {
 	stories := []Story{
 		{Name: "access/outsiders find every door closed, members and admins open", Run: func(x *Actor) {
@@ -251,7 +251,7 @@ func accessScenarios() []Story {
 			Run: func(x *Actor) {
 				r := x.restrict()
 				outsider, words := x.colleague("member", "run"), strings.Repeat(secretWord+" ", 100)
-				// told is the number of words that the model was given with an outsider's last message, and with an
+				// told returns the number of words that the model received with an outsider's last message, and with an
 				// insider's after it.
 				told := func(chat string, between, followup bool) (outside, inside float64) {
 					outsider.chat("message", "hello", "chat_id", chat).is(200)
@@ -397,7 +397,7 @@ func accessScenarios() []Story {
 	return stories
 }
 
-// end is a way in which a member loses the right to the run that it follows, with a scenario of its own.
+// end is a way in which a member loses the right to the run that it follows. Each has a scenario of its own.
 type end struct {
 	what string
 	do   func(x, member *Actor, keyID, group, agent string)
@@ -428,12 +428,13 @@ var ends = []end{
 	}},
 }
 
-// soon is longer than anything that happens at once: a busy machine of two cores with a whole deployment on it has
-// taken 6 s. What is not to be waited for takes 20 s or more wherever this is used.
+// soon is longer than anything that happens immediately. A busy machine of two cores with a whole deployment on it has
+// taken 6 s. Everything that a scenario must not wait for takes 20 s or more.
 const soon = 18 * time.Second
 
-// known is when all processes know that a right has ended, which may take 30 s where there are several: with twice as
-// much again for a slow machine, and less than the followed run takes. One process alone looks again after minutes.
+// known is the time until all processes know that a right has ended. With several processes that may take 30 s. The
+// limit adds twice as much for a slow machine, and is less than the followed run takes. A single process checks again
+// only after minutes.
 const known = 90 * time.Second
 
 // Streams, waits and run tokens end with the right to them.

@@ -27,7 +27,7 @@ func actingScenarios() []Story {
 			seen := x.get("/runs/" + run.text("run_id")).is(200)
 			assert.Equal(x, boss.User, seen.text("user_id"))
 			assert.Equal(x, boss.keyID, seen.text("api_key_id"))
-			// A later turn is told what the earlier one was; a parked one starts.
+			// The model of a later turn receives the earlier one. A parked turn starts.
 			first := there.hold("agent_id", agent, "chat_id", "c")
 			parked := there.chat("agent_id", agent, "message", "after", "chat_id", "c", "on_conflict", "enqueue")
 			there.stop(first)

@@ -27,7 +27,7 @@ import (
 type World struct {
 	URL string // its base, which ends in /api/v1
 	Key string // an operator key
-	// Spread says that the world has several processes: there a change of rights takes up to 30 s to take effect
+	// Spread means that the world has several processes. A change of rights then takes up to 30 s to take effect
 	// everywhere.
 	Spread bool
 }
@@ -45,10 +45,10 @@ type Story struct {
 	Run      func(*Actor)
 }
 
-// startDeadline is that of worlds in which it is tested: enough for a slow machine to start what is started first.
+// startDeadline is the start deadline of worlds that test it. A slow machine needs less to start the first runs.
 const startDeadline = 45 * time.Second
 
-// worlds are the settings of the worlds that scenarios need.
+// worlds has the settings of the worlds that scenarios need.
 var worlds = map[string]map[string]string{
 	"": {"OBSERVE_WINDOW": "25s"},
 	"hasty": {"OBSERVE_WINDOW": "25s", "PAUSE_EXPIRY": "1500ms", "ACTIVE_LIMIT": "1s", "HEARTBEAT": "1s",
@@ -79,7 +79,7 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// settings are those of a world that may call the receiver, with further ones.
+// settings returns the settings of a world that may call the receiver, with further ones.
 func (r *receiver) settings(more map[string]string) map[string]string {
 	full := map[string]string{
 		"WEBHOOK_ALLOW_HOSTS": r.host, "WEBHOOK_CA_FILE": r.caFile, "WEBHOOK_SECRET": "a plain secret",
@@ -94,8 +94,8 @@ func (r *receiver) settings(more map[string]string) map[string]string {
 	return full
 }
 
-// Visit runs, one after the other, the scenarios that need no settings of their own and no receiver against a
-// deployed service: those of conversations and of streams. Each has its own organization, which is not deleted.
+// Visit runs scenarios against a deployed service one after the other. It runs those of conversations and of streams
+// that need no settings of their own and no receiver. Each has its own organization, which is not deleted.
 func Visit(t *testing.T, w World) {
 	for _, s := range slices.Concat(chatScenarios(), streamScenarios()) {
 		if s.Settings == "" {
@@ -140,7 +140,7 @@ func newActor(t *testing.T, w World, r *receiver) *Actor {
 	return x.inside(x.Organization)
 }
 
-// inside is a client with a new user, admin key and agent in an organization; nil means the scope without
+// inside returns a client with a new user, admin key and agent in an organization. nil means the scope without
 // organization.
 func (x *Actor) inside(organization any) *Actor {
 	y := &Actor{T: x.T, world: x.world, receiver: x.receiver, Key: x.world.Key}
@@ -153,21 +153,21 @@ func (x *Actor) inside(organization any) *Actor {
 	return y
 }
 
-// with is the same client with another key.
+// with returns the same client with another key.
 func (x *Actor) with(key string) *Actor {
 	y := *x
 	y.Key, y.in = key, ""
 	return &y
 }
 
-// acting is the same client, naming an organization in each request.
+// acting returns the same client, which names an organization in each request.
 func (x *Actor) acting(organization string) *Actor {
 	y := *x
 	y.in = organization
 	return &y
 }
 
-// colleague is another user of the same organization, with a key of a level.
+// colleague returns another user of the same organization, with a key of a level.
 func (x *Actor) colleague(role, level string) *Actor {
 	y := *x
 	y.User = x.post("/users", object{"email": freshEmail(), "role": role}).is(201).text("user_id")
@@ -177,7 +177,7 @@ func (x *Actor) colleague(role, level string) *Actor {
 
 var emails atomic.Int64
 
-// freshEmail is an address that no other user has.
+// freshEmail returns an address that no other user has.
 func freshEmail() string { return fmt.Sprintf("u%d@example.com", emails.Add(1)) }
 
 type object = map[string]any
@@ -207,8 +207,8 @@ func (x *Actor) request(method, path string, body io.Reader, header ...string) *
 	return r
 }
 
-// client follows redirects to presigned addresses, without the key: S3 refuses a request that is signed twice. Go takes
-// the header away for another host name, but not for another port, as on one machine.
+// client follows redirects to presigned addresses, without the key: S3 refuses a request that is signed twice. Go
+// removes the header for another host name, but not for another port of one machine.
 var client = &http.Client{CheckRedirect: func(next *http.Request, via []*http.Request) error {
 	if next.URL.Host != via[0].URL.Host {
 		next.Header.Del("Authorization")
@@ -232,10 +232,10 @@ func (x *Actor) do(r *http.Request) reply {
 	return a
 }
 
-// documents are the OpenAPI documents of worlds, by their URLs.
+// documents has the OpenAPI documents of worlds, by their URLs.
 var documents sync.Map
 
-// documented is nil when the world's OpenAPI document has an answer.
+// documented returns an error unless the world's OpenAPI document has the response.
 func (x *Actor) documented(r *http.Request, response *http.Response, body []byte) error {
 	if x.world.Spread || response.Request.URL.Host != r.URL.Host {
 		return nil // there is a gateway with answers of its own; or it is the bytes of a bucket
@@ -247,7 +247,7 @@ func (x *Actor) documented(r *http.Request, response *http.Response, body []byte
 	return document.Answer(r.Method, r.URL, response.StatusCode, response.Header, body)
 }
 
-// api is the OpenAPI document of the actor's world.
+// api returns the OpenAPI document of the actor's world.
 func (x *Actor) api() (*apidoctest.Document, error) {
 	read, _ := documents.LoadOrStore(x.world.URL, sync.OnceValues(func() (*apidoctest.Document, error) {
 		answer, err := http.Get(x.world.URL + "/openapi.json") //nolint:noctx // of a test
@@ -264,8 +264,8 @@ func (x *Actor) api() (*apidoctest.Document, error) {
 	return read.(func() (*apidoctest.Document, error))()
 }
 
-// gone says whether a path is not found any more. The body is not read: it may be cut off while the object is
-// deleted.
+// gone reports whether a path is not found any more. It does not read the body, which may be cut off while the object
+// is deleted.
 func (x *Actor) gone(path string) bool {
 	x.Helper()
 	response, err := client.Do(x.request(http.MethodGet, path, nil))
@@ -306,7 +306,7 @@ func (x *Actor) delete(path string) reply {
 	return x.send(http.MethodDelete, path, nil)
 }
 
-// form builds a multipart form of pairs; a value that begins with "file:" or "csv:" is sent as a file.
+// form builds a multipart form of pairs. A value that begins with "file:" or "csv:" is sent as a file.
 func form(pairs ...string) (body *bytes.Buffer, contentType string) {
 	body = &bytes.Buffer{}
 	w := multipart.NewWriter(body)
@@ -342,7 +342,7 @@ func (x *Actor) chat(pairs ...string) reply {
 	return x.do(x.chatRequest(pairs...))
 }
 
-// begin starts a run and returns its id at once.
+// begin starts a run and returns its id without waiting for its end.
 func (x *Actor) begin(pairs ...string) string {
 	x.Helper()
 	return x.chat(append(pairs, "wait", "false")...).is(202).text("run_id")
@@ -374,7 +374,7 @@ func (x *Actor) stopAll(n int) {
 	x.post("/runs/cancel", object{"filter": object{"agent_id": x.Agent}, "confirm_count": n}).is(200)
 }
 
-// is checks the status.
+// is checks the response's status.
 func (a reply) is(status int) reply {
 	a.x.Helper()
 	require.Equal(a.x, status, a.status, a.raw)
@@ -404,7 +404,7 @@ func (a reply) names(field string) reply {
 	return a
 }
 
-// at walks to a member, by names of objects and indices of lists.
+// at returns a member, by names of objects and indices of lists.
 func (a reply) at(path ...any) any {
 	a.x.Helper()
 	var v any = a.body
@@ -487,7 +487,7 @@ func (x *Actor) awaitTurn(parked, status string) reply {
 	return x.await(parked, status)
 }
 
-// interrupt is the id of a paused run's nth pending interrupt.
+// interrupt returns the id of a paused run's nth pending interrupt.
 func (a reply) interrupt(n int) string {
 	a.x.Helper()
 	return a.text("interrupts", n, "id")
@@ -506,14 +506,14 @@ func tool(name string, arguments object) string {
 	return fmt.Sprintf("/tool %s %s", name, b)
 }
 
-// patient is an agent whose runs may be active for longer than the world's limit.
+// patient makes an agent whose runs may be active for longer than the world's limit.
 func (x *Actor) patient() string {
 	x.Helper()
 	return x.post("/agents",
 		object{"name": "long", "limits": object{"max_active_seconds": 180}}).is(201).text("agent_id")
 }
 
-// careful is an agent that needs approval for every tool call.
+// careful makes an agent that needs approval for every tool call.
 func (x *Actor) careful() string {
 	x.Helper()
 	return x.post("/agents", object{"name": "Careful", "approval": object{"mode": "always"}}).is(201).text("agent_id")

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A redirect to an address of another port, as a store on the same machine has, is followed without the key, and the
-// answer is that of the address.
+// A redirect to an address of another port, such as a store on the same machine, is followed without the key. The
+// response is that of the new address.
 func TestAPresignedAddressIsReadWithoutTheKey(t *testing.T) {
 	bucket := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" || r.URL.RawQuery != "signed" {

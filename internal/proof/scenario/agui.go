@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// exchange is what a front end heard in answer to a request of AG-UI.
+// exchange has the events that a front end received for a request of AG-UI.
 type exchange struct {
 	x      *Actor
 	run    string
 	events []object
 }
 
-// frontEnd is a thread as a front end of AG-UI keeps it.
+// frontEnd is a thread, as a front end of AG-UI keeps it.
 type frontEnd struct {
 	x             *Actor
 	agent, thread string
@@ -57,7 +57,7 @@ func (f *frontEnd) open(run string) (*http.Response, *bufio.Scanner) {
 	return response, lines
 }
 
-// runs sends a request, and takes over the messages that it brings.
+// runs sends a request, and adds the received messages to the thread.
 func (f *frontEnd) runs(run string) exchange {
 	f.x.Helper()
 	response, lines := f.open(run)
@@ -76,7 +76,7 @@ func (f *frontEnd) runs(run string) exchange {
 	return e
 }
 
-// apply does with the thread what the protocol demands of a front end.
+// apply changes the thread as the protocol requires of a front end.
 func (f *frontEnd) apply(e object) {
 	find := func(id any) object {
 		for _, m := range f.messages {
@@ -108,7 +108,7 @@ func (f *frontEnd) apply(e object) {
 	}
 }
 
-// text is what the agent says in the thread since the user's last words, without what was said beside it.
+// text returns the agent's text in the thread since the user's last message, without texts of other activities.
 func (f *frontEnd) text() string {
 	var list []string
 	for _, m := range slices.Backward(f.messages) {
@@ -131,7 +131,7 @@ func (e exchange) outcome() object {
 	return e.end()["outcome"].(object)
 }
 
-// of is the first event of a type.
+// of returns the first event of a type.
 func (e exchange) of(kind string) object {
 	e.x.Helper()
 	n := slices.IndexFunc(e.events, func(o object) bool { return o["type"] == kind })

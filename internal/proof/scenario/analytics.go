@@ -166,7 +166,7 @@ func partsOfTheLedger(x *Actor) {
 	assert.Contains(x, csv.raw, second)
 }
 
-// after is the millisecond after a time.
+// after returns the millisecond after a time.
 func after(x *Actor, text string) string {
 	at, err := time.Parse(time.RFC3339, text)
 	require.NoError(x, err)

@@ -115,8 +115,8 @@ func budgetScenarios() []Story {
 	}
 }
 
-// waiting begins a run of some 300 tokens that does not end by itself, in each of several ways. The reply is a 429 if
-// the run was refused.
+// waiting returns several ways to begin a run of some 300 tokens that does not end by itself. The reply is a 429 if the
+// run was refused.
 func waiting() map[string]func(y *Actor) reply {
 	long := strings.Repeat("word ", 150) + "\n"
 	const asks = "/ask Which?"
@@ -151,8 +151,8 @@ func waiting() map[string]func(y *Actor) reply {
 	}
 }
 
-// waitingCounts uses a budget of 400 tokens by runs of 300 that wait: the second is the last. Their tokens are shown
-// meanwhile, and none of them goes on.
+// waitingCounts exhausts a budget of 400 tokens with waiting runs of 300 each: the second is the last. Their tokens are
+// shown meanwhile, and none of them goes on.
 func waitingCounts(x *Actor) {
 	for name, begin := range waiting() {
 		y := newActor(x.T, x.world, x.receiver)
@@ -187,7 +187,7 @@ func waitingCounts(x *Actor) {
 	}
 }
 
-// embeddingsCount adds documents and searches with a model that says how many tokens it has used.
+// embeddingsCount adds documents and searches with a model that reports its used tokens.
 func embeddingsCount(x *Actor) {
 	for _, path := range []string{"/users/" + x.User, "/organization"} {
 		x.patch(path, object{"budget": object{"period": "month", "max_tokens": 40}}).is(200)

@@ -17,7 +17,7 @@ const (
 	passageTitle = "Almanac"
 )
 
-// librarian is an agent that searches a base with one document, which a group has besides admins.
+// librarian is an agent that searches a base with one document. A group and admins may use it.
 type librarian struct {
 	*Actor
 
@@ -42,7 +42,7 @@ func (x *Actor) librarian(members ...any) librarian {
 	return l
 }
 
-// places are all ways in which a run's result is read: what each tells somebody.
+// places returns the responses to all ways in which a user can read a run's result.
 func (l librarian) places(who *Actor, run, chat string) map[string]string {
 	l.Helper()
 	return map[string]string{
@@ -55,7 +55,7 @@ func (l librarian) places(who *Actor, run, chat string) map[string]string {
 	}
 }
 
-// A sentence of the passage that the demo model's answer, whose words are the run's, does not have.
+// A sentence of the passage. It is not in the demo model's answer, whose words belong to the run.
 const unsaid = "third lamp"
 
 func citationScenarios() []Story {

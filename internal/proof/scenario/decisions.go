@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pausing is an agent that asks for each call, with the people around it.
+// pausing is an agent that asks for each call, with users around it.
 type pausing struct {
 	*Actor // an admin
 
@@ -46,7 +46,7 @@ func (x *Actor) pausing(named bool, approval object) *pausing {
 
 var asks = object{"mode": "always"}
 
-// pause has the owner begin a run that waits for an approval.
+// pause makes the owner begin a run that waits for an approval.
 func (p *pausing) pause(by *Actor) {
 	p.Helper()
 	a := by.chat("agent_id", p.agent, "message", tool("echo", object{"text": "a"}), "idempotency_key",
@@ -55,7 +55,7 @@ func (p *pausing) pause(by *Actor) {
 	p.token = p.with(by.post("/runs/"+p.run+"/token", nil).is(201).text("token"))
 }
 
-// ways are all ways to approve a pause; each returns the answer.
+// ways returns all ways to approve a pause. Each returns the response.
 func (p *pausing) ways() map[string]func(who *Actor) reply {
 	resume := func(who *Actor) reply {
 		return who.post("/runs/"+p.run+"/resume", decide(p.interrupt, "approve"))
@@ -94,7 +94,7 @@ func (p *pausing) ways() map[string]func(who *Actor) reply {
 	}
 }
 
-// Decisions about calls, and the views of those who decide.
+// Decisions on calls, and the access of users who may decide.
 func decisionScenarios() []Story {
 	return []Story{
 		{Name: "approvers/who may approve may by each way in, and nobody else", Run: func(x *Actor) {
@@ -314,7 +314,7 @@ func decisionScenarios() []Story {
 	}
 }
 
-// closedTo checks that somebody gets nothing of what the agent did but by reading the run, resuming it and the inbox.
+// closedTo checks that a user has no access to the agent's work, except to read the run, to resume it and the inbox.
 func (p *pausing) closedTo(who *Actor) {
 	p.Helper()
 	run, chat := "/runs/"+p.run, "/chats/"+p.chat

@@ -105,8 +105,8 @@ var knowledgeDeletions = []deletion{
 	}},
 }
 
-// teach makes a base of documents that contain words: one of each source, one that was ingested again, one that cannot
-// be read.
+// teach makes a base of documents that contain words: one of each source, one that was ingested again, and one that
+// cannot be read.
 func (g *garden) teach() (base string, documents []string) {
 	base = g.base("description", g.plant("description"))
 	text := func(what string) string { return g.plant(what) + strings.Repeat(" The lantern is lit.", 500) }
@@ -131,7 +131,7 @@ func (g *garden) teach() (base string, documents []string) {
 	return base, documents
 }
 
-// unlearnt checks that nothing of a base is found.
+// unlearnt checks that a search finds nothing of a base.
 func (g *garden) unlearnt(base string) {
 	for _, mode := range []string{"hybrid", "semantic", "keyword"} {
 		assert.Empty(g, g.find(strings.Join(g.words, " "), "mode", mode), "of base %s", base)
@@ -156,7 +156,7 @@ func (g *garden) plant(what string) string {
 	return word
 }
 
-// long is a text with the word that is too large for a table item.
+// long returns a text with the word that is too large for a table item.
 func (g *garden) long(what string) string {
 	return g.plant(what) + strings.Repeat(" lorem ipsum", 1000)
 }
@@ -231,11 +231,11 @@ func (g *garden) sown() {
 	assert.Positive(g, found)
 }
 
-// lists are the lists in which a client finds content without knowing its id.
+// lists has the lists in which a client finds content without its id.
 var lists = []string{"/chats", "/runs", "/agents", "/toolkits", "/users", "/webhooks/deliveries", "/interrupts",
 	"/audit-log", "/analytics/usage"}
 
-// forgotten waits until x can read no word any more, and none is in the blob store.
+// forgotten waits until x can read no planted word any more, and none is in the blob store.
 func (g *garden) forgotten(x *Actor) {
 	for _, path := range lists {
 		g.eventually("the end of every word in "+path, func() bool {

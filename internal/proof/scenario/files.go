@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who owns the bytes of files, and when they are removed.
+// The owners of files' bytes, and the time of their removal.
 func fileScenarios() []Story {
 	return []Story{
 		{Name: "files/a user lists its files, and deletes those that nothing has", Run: func(x *Actor) {
@@ -239,8 +239,7 @@ func (x *Actor) put(file string, body io.Reader) reply {
 	return x.do(x.request(http.MethodPut, "/files/"+file+"/content", body, "Content-Type", "application/octet-stream"))
 }
 
-// forget deletes a chat and waits until its runs are removed: last is a file that only they use, which is removed
-// last.
+// forget deletes a chat and waits until its runs are removed. last is a file that only they use, which is removed last.
 func (x *Actor) forget(chat, last string) {
 	x.Helper()
 	x.delete("/chats/" + chat).is(204)

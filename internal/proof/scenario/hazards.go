@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// at64 calls do 64 times concurrently and counts the statuses.
+// at64 makes 64 concurrent calls of do and counts the statuses.
 func at64(do func(i int) int) map[int]int {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -26,8 +26,8 @@ func at64(do func(i int) int) map[int]int {
 	return counts
 }
 
-// What careless versions of such a system get wrong. Hazards that need a clock or a crash are tested by the
-// simulation and by tests of the packages; docs/hazards.md lists all.
+// The mistakes that careless versions of such a system make. The simulation and tests of the packages cover hazards
+// that need a clock or a crash. docs/hazards.md lists all.
 func hazardScenarios() []Story {
 	return []Story{
 		{Name: "hazard01/idempotency before everything", Run: func(x *Actor) {

@@ -27,7 +27,7 @@ func (x *Actor) document(base string, body object) string {
 	return x.settled(base, x.post("/knowledge-bases/"+base+"/documents", body).is(201).text("document_id"), "ready")
 }
 
-// settled waits until a document's ingestion has ended, and checks how.
+// settled waits until a document's ingestion has ended, and checks its status.
 func (x *Actor) settled(base, id, status string) string {
 	x.Helper()
 	var a reply

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Lists: their tags, their filters, and waiting for what waits for a human.
+// Lists: their tags, their filters, and waits for runs that wait for a human.
 func listScenarios() []Story {
 	return []Story{
 		{Name: "lists/every read has an ETag that changes with what it shows", Run: readsHaveTags},
@@ -216,7 +216,7 @@ func (x *Actor) pages(path, list, member string) (found []string) {
 	return nil
 }
 
-// later sends a request now, and its answer when it comes.
+// later sends a request now, and returns a channel with the response.
 func (x *Actor) later(path string, header ...string) <-chan reply {
 	answer := make(chan reply, 1)
 	r := x.request(http.MethodGet, path, nil, header...)
@@ -269,7 +269,7 @@ func readsHaveTags(x *Actor) {
 	base := x.base()
 	empty := x.get("/knowledge-bases/" + base).is(200).header.Get("ETag")
 	x.document(base, object{"text": "words"})
-	x.get("/knowledge-bases/"+base, "If-None-Match", empty).is(200) // its counts are no change of its version
+	x.get("/knowledge-bases/"+base, "If-None-Match", empty).is(200) // counts do not change its version
 	x.patch("/knowledge-bases/"+base, object{"name": "Renamed"}, "If-Match", empty).is(200)
 }
 

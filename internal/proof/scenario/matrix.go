@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The authorization matrix: every endpoint of the document × who calls × with which level × whose object. The
-// expected status is not read from the service but follows from the row, in this order: 401 for an unknown key;
-// 403 for a level that is too low, whatever the object; 404 for an object that does not exist; 403 for one of
-// another scope, for one with more rights than the caller, for an agent of other groups with what it did, and for the
-// chat of another user with its runs and files. A refused request changes nothing and reveals nothing.
+// The authorization matrix: every endpoint of the document × caller × level × owner of the object. The expected status
+// is not read from the service. It follows from the row, in this order: 401 for an unknown key; 403 for a level that is
+// too low, for any object; 404 for an object that does not exist; 403 for an object of another scope, for one with more
+// rights than the caller, for an agent of other groups and its work, and for the chat of another user with its runs and
+// files. A refused request changes nothing and reveals nothing.
 
 // right is the row of an endpoint.
 type right struct {
@@ -183,7 +183,7 @@ func covers(has, needed string) bool {
 	return slices.Index(levels, has) >= slices.Index(levels, needed)
 }
 
-// secretWord is in all content that is made, so that a leak is found.
+// secretWord is in all content, so that a leak is found.
 const secretWord = "swordfish"
 
 // thing is an object: values for the placeholders of paths and bodies.
@@ -321,8 +321,8 @@ func jsonOf(v any) string {
 	return string(b)
 }
 
-// inventory is all content of a scope, as its administrator sees it, including the audit log: every change leaves
-// an entry.
+// inventory returns all content of a scope that its administrator can read, including the audit log: every change
+// leaves an entry.
 func (x *Actor) inventory() string {
 	x.Helper()
 	var b strings.Builder
@@ -436,7 +436,7 @@ func (m *matrix) operators() {
 	m.made["operator's group"] = thing{"id": group, "user_id": boss.User}
 }
 
-// outsiders makes an agent that is restricted to a group, with what it did, and a user outside the group.
+// outsiders makes an agent that is restricted to a group, with its work, and a user outside the group.
 func (m *matrix) outsiders() {
 	r := m.home.restrict()
 	run := thing{"run_id": r.asks, "chat_id": r.chat, "parked_id": r.parked}
@@ -460,15 +460,15 @@ func (m *matrix) outsiders() {
 	m.keys["of an approver"], m.keys["of a managing approver"] = p.approver.Key, manager.Key
 }
 
-// toDecide are the endpoints for an approver who may not use the agent, with the status of their answers.
+// toDecide has the endpoints for an approver who may not use the agent, with the status of their responses.
 var toDecide = map[string]int{"GET /runs/{run_id}": 200, "POST /runs/{run_id}/resume": 409}
 
-// names says whether an endpoint's path or body has a placeholder.
+// names reports whether an endpoint's path or body has a placeholder.
 func (r right) names(route, gap string) bool {
 	return strings.Contains(route+jsonOf(r.body), "{"+gap+"}")
 }
 
-// changes says whether an endpoint changes a key or a user, directly or as a member of a group.
+// changes reports whether an endpoint changes a key or a user, directly or as a member of a group.
 func (r right) changes(route string) bool {
 	return !strings.HasPrefix(route, "GET ") && (r.object == "key" || r.object == "user" || r.names(route, "user_id"))
 }
@@ -540,7 +540,7 @@ func (m *matrix) refused(t *testing.T) {
 	t.Log(asked, "requests were refused")
 }
 
-// cells are the requests that an endpoint must refuse.
+// cells returns the requests that an endpoint must refuse.
 func (m *matrix) cells(route string, r right, token string) (list []cell) {
 	own := m.made["own "+r.object]
 	add := func(what, key string, o thing, status int, code string) {
@@ -565,7 +565,7 @@ func (m *matrix) cells(route string, r right, token string) (list []cell) {
 				"insufficient_permission")
 		}
 	}
-	for _, level := range []string{r.level, "admin"} { // whoever is no operator names none, not even its own
+	for _, level := range []string{r.level, "admin"} { // only an operator may name one, even its own
 		if level != "operator" {
 			named("at level "+level, m.keys[level], m.home.Organization, own, 403, "insufficient_permission")
 		}
@@ -575,7 +575,7 @@ func (m *matrix) cells(route string, r right, token string) (list []cell) {
 	named("an operator", operator, "nonsense", own, 400, "invalid_request")
 	named("an operator", operator, "0123456789abcdef01234567", own, 404, "not_found")
 	named("an operator", operator, m.made["deleted organization"]["id"], own, 404, "not_found")
-	if r.level == "operator" { // who acts in an organization is an admin there
+	if r.level == "operator" { // an operator in an organization is an admin there
 		named("an operator", operator, m.home.Organization, own, 403, "insufficient_permission")
 	}
 	if !r.token {

@@ -20,7 +20,7 @@ func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// mcpClient is the official client of the protocol, with the actor's key.
+// mcpClient returns the official client of the protocol, with the actor's key.
 func (x *Actor) mcpClient() (*mcp.ClientSession, error) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "teller", Version: "1"}, nil)
 	return client.Connect(x.Context(), &mcp.StreamableClientTransport{

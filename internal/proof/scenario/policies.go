@@ -4,7 +4,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// policyScenarios are about which calls need an approval, and who may change that.
+// policyScenarios are about the calls that need an approval, and the right to change that.
 func policyScenarios() []Story {
 	return []Story{
 		{Name: "policy/new tools that may change something need an approval", Run: func(x *Actor) {
@@ -95,7 +95,7 @@ func policyScenarios() []Story {
 	}
 }
 
-// loosening tries each way in which a manager could have fewer calls need an approval.
+// loosening tries each way in which a manager could remove approvals from calls.
 func loosening(x *Actor) {
 	server, toolkit, _ := x.weather()
 	manager := x.colleague("manager", "manage")

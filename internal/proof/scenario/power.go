@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Who may make, change, rotate or remove which users, keys and groups.
+// The rights to make, change, rotate or remove users, keys and groups.
 func powerScenarios() []Story {
 	return []Story{
 		{Name: "power/an admin sees an operator's key and user, and may do nothing to them", Run: func(x *Actor) {
@@ -153,7 +153,7 @@ func powerScenarios() []Story {
 			assert.Equal(x, 100.0, raised.number("ceilings", "caps", "user"))
 			assert.Equal(x, 40.0, raised.number("ceilings", "caps", "organization"), "the others stay")
 			x.patch("/organization", object{"ceilings": nil}).problem(403, "insufficient_permission")
-			x.patch("/organization", raised.body).is(200) // it sends back what it was shown
+			x.patch("/organization", raised.body).is(200) // it sends the received body back
 			x.patch("/organization", object{"caps": object{"user": 100}}).is(200)
 			x.patch("/users/"+x.User, object{"concurrency_cap": 100}).is(200)
 			x.patch("/organization", object{"caps": object{"user": 101}}).names("body.caps.user")

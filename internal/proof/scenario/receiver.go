@@ -62,7 +62,7 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// embed is an embedding model that says that each text has ten tokens, and knows the length of texts only.
+// embed is an embedding model that reports ten tokens for each text, and knows only the length of texts.
 func embed(w http.ResponseWriter, q *http.Request) {
 	var asked struct {
 		Input []string `json:"input"`
@@ -122,7 +122,7 @@ func (x *Actor) publish(name string, serve http.HandlerFunc) string {
 	return x.receiver.site.URL + path
 }
 
-// address is the callback URL of a scenario.
+// address returns the callback URL of a scenario.
 func (x *Actor) address(behaviour string) string {
 	return x.receiver.url + "/" + behaviour + "/" + x.Organization
 }
@@ -133,7 +133,7 @@ func (x *Actor) pushes(behaviour string) []push {
 	return append([]push{}, x.receiver.got["/"+behaviour+"/"+x.Organization]...)
 }
 
-// awaitPushes waits until n webhook requests have arrived, which are as the document says.
+// awaitPushes waits until n webhook requests in the documented form have arrived.
 func (x *Actor) awaitPushes(behaviour string, n int) []push {
 	x.Helper()
 	got := x.awaitPosts(behaviour, n)

@@ -34,7 +34,7 @@ func (x *Actor) respond(input any, more ...any) reply {
 	return x.post("/responses", body)
 }
 
-// output is the first item of a response of that type.
+// output returns the first item of a response of that type.
 func (a reply) output(kind string) object {
 	a.x.Helper()
 	for _, item := range a.list("output") {
@@ -46,14 +46,15 @@ func (a reply) output(kind string) object {
 	return nil
 }
 
-// said is the text of a response's message.
+// said returns the text of a response's message.
 func (a reply) said() string {
 	a.x.Helper()
 	content := a.is(200).output("message")["content"].([]any)
 	return content[0].(object)["text"].(string)
 }
 
-// events reads a stream of Open Responses until enough; the events that it had. It fails when the stream ends earlier.
+// events reads a stream of Open Responses until enough returns true, and returns its events. It fails if the stream
+// ends earlier.
 func (x *Actor) events(r *http.Request, enough func(object) bool) (events []object) {
 	x.Helper()
 	response, err := client.Do(r)
@@ -298,7 +299,7 @@ func responsesScenarios() []Story {
 			}
 			x.get("/responses/resp_"+run+"_2").problem(404, "not_found")
 
-			// the next response is shown the call and its output, too
+			// the model of the next response receives the call and its output, too
 			after := func(output string) float64 {
 				long := x.respond(ask, "tools", []object{weather}).is(200)
 				id := long.output("function_call")["call_id"]
@@ -326,7 +327,7 @@ func responsesScenarios() []Story {
 			history = append(history, next.list("output")[0], object{"role": "user", "content": "thanks"})
 			assert.Equal(x, "You said: thanks", x.respond(history, "tools", []object{weather}).said())
 
-			// what the last run of a conversation waits for counts, whatever became of those before
+			// only the last run of a conversation counts here, with any end of the earlier runs
 			gone := x.respond(ask, "tools", []object{weather}).is(200)
 			waits = x.respond(ask, "tools", []object{weather})
 			x.post("/responses/"+gone.text("id")+"/cancel", nil).is(200)
@@ -590,7 +591,7 @@ func responsesScenarios() []Story {
 	}...)
 }
 
-// The order of what a response is told in: the events of a stream, and the items that it was given.
+// The order of a response's parts: the events of a stream, and the input items.
 func orderOfResponses() []Story {
 	return []Story{
 		{Name: "responses/each event has its place", Run: func(x *Actor) {
@@ -667,7 +668,7 @@ func orderOfResponses() []Story {
 	}
 }
 
-// inOrder are the types of events, without what all have in common; several deltas after each other are one.
+// inOrder returns the types of events without their common part. Successive deltas are one.
 func inOrder(events []object) (list []string) {
 	for _, e := range events {
 		kind := strings.TrimPrefix(e["type"].(string), "response.")
@@ -678,7 +679,7 @@ func inOrder(events []object) (list []string) {
 	return list
 }
 
-// pagesOf reads a list of input items page by page; the texts of the items.
+// pagesOf reads a list of input items page by page, and returns their texts.
 func (x *Actor) pagesOf(path string) (texts []string) {
 	x.Helper()
 	for after := ""; ; {

@@ -234,7 +234,7 @@ func runScenarios() []Story {
 	}
 }
 
-// ids are the values of a member of a list's rows.
+// ids returns the values of a member of a list's rows.
 func ids(a reply, list, member string) []string {
 	a.x.Helper()
 	a.is(200)

@@ -15,7 +15,7 @@ func (t *tools) offer(tag string, n int) {
 	}
 }
 
-// chooseAPart has a document of more operations than a toolkit may have.
+// chooseAPart uses a document of more operations than a toolkit may have.
 func chooseAPart(x *Actor) {
 	server, address := x.serveTools()
 	server.offer("orders", 600)
@@ -48,7 +48,7 @@ func chooseAPart(x *Actor) {
 	assert.Equal(x, []string{"orders_7"}, enabled)
 }
 
-// most is how many tools a model is offered.
+// most is the number of tools that a model is offered.
 const most = 128
 
 // haveTooManyTools has an agent whose tools become more than a model takes.

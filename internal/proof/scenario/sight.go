@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// private is a chat of an owner whose organization keeps chats to their users, with the people around it.
+// private is a chat of an owner in an organization where chats are their users' own, with users around it.
 type private struct {
 	restricted // its member is the owner; everybody may use its agent
 
@@ -35,20 +35,20 @@ func (x *Actor) private() private {
 	return p
 }
 
-// share sets who sees the chats of the actor's organization.
+// share sets the visibility of the chats of the actor's organization.
 func (x *Actor) share(visibility string) {
 	x.Helper()
 	x.patch("/organization", object{"chat_visibility": visibility}).is(200)
 }
 
-// key is somebody with another key, which an admin makes.
+// key returns a user with another key, which an admin makes.
 func (x *Actor) key(of *Actor, level, sees string) *Actor {
 	x.Helper()
 	return of.with(x.post("/api-keys",
 		object{"name": "k", "user_id": of.User, "level": level, "sees": sees}).is(201).text("key"))
 }
 
-// closedTo checks that somebody gets nothing of the chat, although everybody may use its agent.
+// closedTo checks that a user has no access to the chat, although everybody may use its agent.
 func (p private) closedTo(who *Actor) {
 	p.Helper()
 	p.token = who.Key // it has no token of the run
@@ -56,7 +56,7 @@ func (p private) closedTo(who *Actor) {
 	p.protocols(who)
 }
 
-// protocols checks that somebody can use no protocol for the chat.
+// protocols checks that a user cannot reach the chat over any protocol.
 func (p private) protocols(who *Actor) {
 	p.Helper()
 	call := func(method string, params object) object {
@@ -104,7 +104,7 @@ func (p private) protocols(who *Actor) {
 	assert.NoError(p, session.Close())
 }
 
-// open checks that somebody sees all of the chat.
+// open checks that a user has access to all of the chat.
 func (p private) open(who *Actor) {
 	p.Helper()
 	for _, path := range []string{"/runs/" + p.ended, "/runs/" + p.asks + "/interrupts",
@@ -124,7 +124,7 @@ func (p private) open(who *Actor) {
 	}
 }
 
-// Stories of readers of chats where organizations, or agents, keep chats to their users.
+// Stories of readers of chats in organizations, or of agents, where chats are their users' own.
 func sightScenarios() []Story {
 	return append([]Story{
 		{Name: "sight/a colleague finds every door of a chat closed", Run: func(x *Actor) {
@@ -296,7 +296,7 @@ func sightScenarios() []Story {
 func sightStreams() (stories []Story) {
 	colleague := func(x *Actor) *Actor { return x.colleague("member", "run") }
 	for what, c := range map[string]struct {
-		before string // who sees the organization's chats
+		before string // the visibility of the organization's chats
 		who    func(x *Actor) *Actor
 		end    func(x, who *Actor, agent string)
 	}{

@@ -95,7 +95,7 @@ func (s *streaming) rest() []event {
 	}
 }
 
-// joined is the text of a stream: that of the last init, and the deltas after it.
+// joined returns the text of a stream: that of the last init, and the deltas after it.
 func joined(events []event) string {
 	text := ""
 	for _, e := range events {

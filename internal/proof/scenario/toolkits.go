@@ -222,7 +222,7 @@ func toolkitScenarios() []Story {
 			assert.Contains(x, done.text("answer"), `there is no tool "get_weather"`)
 			assert.Equal(x, before, server.count("weather"))
 
-			// Whoever tries a tool approves the call only with the right of an admin.
+			// A user who tries a tool approves the call only with the right of an admin.
 			before = server.count("weather")
 			y := x.colleague("manager", "manage")
 			x.patch(rules+"get_weather",

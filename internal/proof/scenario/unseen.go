@@ -12,7 +12,7 @@ import (
 
 // The part of the matrix about whose chat it is: its owner by several keys, colleagues, keys for monitoring, managers.
 
-// watchers makes the keys of those who see, or do not see, the chats of others: a member, whose keys may be for
+// watchers makes the keys of users who see, or do not see, the chats of others: a member, whose keys may be for
 // monitoring, and a manager.
 func (m *matrix) watchers() {
 	member := m.home.colleague("member", "run")
@@ -26,17 +26,17 @@ func (m *matrix) watchers() {
 	m.made["held file"] = held
 }
 
-// ofChats are the kinds of objects that are seen with their chats.
+// ofChats has the kinds of objects that are visible together with their chats.
 var ofChats = []string{"run", "chat", "delivery", "file"}
 
-// joins are requests that name a chat in their body, by their endpoints.
+// joins has requests that name a chat in their body, by their endpoints.
 var joins = map[string]any{
 	"POST /chat":      pairs{"message", "x", "agent_id", "{agent}", "chat_id", "{chat_id}", "on_conflict", "enqueue"},
 	"POST /responses": object{"model": "{agent}", "input": "x", "conversation": "{chat_id}"},
 }
 
-// unseen are the requests that an endpoint must refuse to those who do not see the chat of its object. A file that no
-// run holds is for its uploader and for admins.
+// unseen returns the requests that an endpoint must refuse to users who do not see the chat of its object. A file that
+// no run holds is for its uploader and for admins.
 func (m *matrix) unseen(r right) []cell {
 	if !slices.Contains(ofChats, r.object) || !covers("run", r.level) {
 		return nil
@@ -52,8 +52,7 @@ func (m *matrix) unseen(r right) []cell {
 	return list
 }
 
-// unlisted checks that no list which a member reads has what is of the chats of others. It returns the number of
-// requests.
+// unlisted checks that no list of a member contains objects of the chats of others. It returns the number of requests.
 func (m *matrix) unlisted(t *testing.T) (requests int) {
 	for _, route := range slices.Sorted(maps.Keys(rights)) {
 		if r := rights[route]; r.object != "" || r.level != "read" || !strings.HasPrefix(route, "GET ") {
@@ -76,5 +75,5 @@ func (m *matrix) unlisted(t *testing.T) (requests int) {
 	return requests
 }
 
-// sends are the endpoints that are for the user of their object alone, also where others have a higher level.
+// sends has the endpoints that only the user of their object may call, not even a user with a higher level.
 var sends = map[string]bool{"PUT /files/{id}/content": true}

@@ -17,23 +17,23 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// hasAccountants says whether people of a seed's world ask how much was used: in one of eight, and none of those below
-// 256, which make the worlds that they made before there were any.
+// hasAccountants reports whether users in a seed's world read their usage. That is so in one of eight worlds, but in
+// none below 256. Those worlds stay as they were before accountants existed.
 func hasAccountants(seed uint64) bool { return seed >= 256 && seed*0x9e3779b97f4a7c15>>61 == 0 }
 
-// books are the ledger as it was written, by organization, and how far it has been rolled up. What rollups must say is
-// added up here by rules of the simulation's own.
+// books has the written ledger by organization, and how far it has been rolled up. The expected rollups are computed
+// here by rules of the simulation's own.
 type books struct {
 	*world
 
 	entries map[string]map[string]record.Entry // by organization, and by what each is about
-	late    map[string]bool                    // those that came when their quarter had been rolled up
+	late    map[string]bool                    // entries that came after their quarter of an hour had been rolled up
 	rolled  map[string]record.Rolled
 	changed []string // organizations whose rollups the current commit has moved on
 	tally   map[string]int
 }
 
-// newBooks makes the world's books. The world begins before a midnight, and its faults go on until the day before is
+// newBooks makes the world's books. The world begins shortly before midnight. Its faults go on until the day before is
 // rolled up.
 func newBooks(w *world) *books {
 	w.now = time.Date(2026, 1, 1, 23, 40, 0, 0, time.UTC)
@@ -42,13 +42,13 @@ func newBooks(w *world) *books {
 		rolled: map[string]record.Rolled{}, tally: map[string]int{}}
 }
 
-// lingers says whether commits are on their way for longer than a quarter of an hour is over when it is rolled up.
+// lingers reports whether some commits take longer than the grace time after which a quarter of an hour is rolled up.
 func (b *books) lingers() bool { return b.seed%2 == 1 }
 
-// isAhead says whether somebody rolls up ledgers whose clock is hours ahead.
+// isAhead reports whether a process whose clock is hours ahead rolls up ledgers.
 func (b *books) isAhead() bool { return b.seed/2%2 == 1 }
 
-// linger lets a commit that ends a run, with its entry, be on its way for long.
+// linger delays a commit that ends a run, with its ledger entry, for a long time.
 func (b *books) linger(ops []table.Op) {
 	writes := func(part string) bool {
 		return slices.ContainsFunc(ops, func(op table.Op) bool { return strings.HasPrefix(op.Item.Part, part) })
@@ -64,7 +64,7 @@ func (b *books) linger(ops []table.Op) {
 	_ = b.sleep(b.awake, context.Background(), 30*time.Minute+time.Duration(b.chance.Int64N(int64(15*time.Minute))))
 }
 
-// accountants are people who ask, now and then, how much was used, and have it rolled up.
+// accountants are users who read the usage now and then, and have it rolled up.
 func (b *books) accountants() {
 	if b.isAhead() {
 		b.soothsayer()
@@ -92,7 +92,7 @@ func (b *books) accountants() {
 	}
 }
 
-// soothsayer has ledgers rolled up, now and then, by a clock that is hours ahead.
+// soothsayer rolls up ledgers now and then with a clock that is hours ahead.
 func (b *books) soothsayer() {
 	p := &process{name: "soothsayer", astray: time.Duration(1+b.chance.IntN(60)) * time.Hour}
 	m := &machine{scheduler: b.scheduler, process: p, work: b.work}
@@ -105,13 +105,13 @@ func (b *books) soothsayer() {
 	})
 }
 
-// account has a deployment roll up ledgers.
+// account makes a deployment roll up ledgers.
 func (d *deployment) account() {
 	d.accounts = &analytics.Analytics{Store: d.store, Host: d.machine}
 	d.remover.Rollups = d.accounts
 }
 
-// observed is the table without faults, whose commits are checked.
+// observed returns the table without faults. Its commits are checked.
 func (b *books) observed() table.Table {
 	return &faulttable.Table{Inner: b.inner, After: func(c faulttable.Call) {
 		if c.Commit {
@@ -121,8 +121,8 @@ func (b *books) observed() table.Table {
 	}}
 }
 
-// ask asks how much an organization has used, or one of its people, within a time. The answer must have every entry
-// that there was when the question came, and none that there was not when the answer did.
+// ask reads the usage of an organization, or of one of its users, in a span of time. The answer must have every entry
+// that existed at the time of the request, and none that did not exist at the time of the answer.
 func (b *books) ask(a *actor, c *client) {
 	from := b.now.Add(-time.Duration(b.work.Int64N(int64(3 * time.Hour)))).Truncate(time.Millisecond)
 	if b.work.IntN(2) == 0 {
@@ -164,10 +164,10 @@ func (b *books) ask(a *actor, c *client) {
 	}
 }
 
-// sums are entries, input tokens, output tokens, calls of models and of tools.
+// sums are the numbers of entries, input tokens, output tokens, calls of models and calls of tools.
 type sums [5]int64
 
-// sum adds up what a question is about; surely: without what came late, which may not be counted yet.
+// sum adds up the entries of a question. With surely it leaves out late entries, which may not be counted yet.
 func (b *books) sum(organization string, q analytics.Question, surely bool) (s sums) {
 	for id, e := range b.entries[organization] {
 		if surely && b.late[id] {
@@ -184,8 +184,8 @@ func (b *books) sum(organization string, q analytics.Question, surely bool) (s s
 	return s
 }
 
-// entered records an entry of the ledger. None comes after the time that it belongs to was rolled up, but one that was
-// on its way for long; and that not after its day was.
+// entered records an entry of the ledger. No entry may come after its quarter of an hour was rolled up, except one
+// whose commit took long. Even that may not come after its day was checked.
 func (b *books) entered(key table.Key, item *table.Item, ledger map[string][]record.Entry) {
 	if item == nil {
 		return
@@ -214,7 +214,7 @@ func (b *books) entered(key table.Key, item *table.Item, ledger map[string][]rec
 
 func (b *books) moved(organization string) { b.changed = append(b.changed, organization) }
 
-// committed checks, when a commit has moved on how far an organization's ledger is rolled up, what it moved over.
+// committed checks the newly rolled-up part of an organization's ledger after a commit has extended it.
 func (b *books) committed() {
 	for _, organization := range b.changed {
 		e, err := b.checker.store().Rolled(context.Background(), record.Of(organization))
@@ -249,7 +249,7 @@ func (b *books) committed() {
 	b.changed = b.changed[:0]
 }
 
-// line is what a row of a rollup says, with the members that its view tells apart.
+// line has the values of a row of a rollup, with the members by which its view distinguishes rows.
 type line struct {
 	sums
 	active, queue int64
@@ -264,7 +264,7 @@ func (b *books) check(organization string, v rollup.View, from, to time.Time, st
 	want, got, unsure := map[place]line{}, map[place]line{}, map[time.Time]bool{}
 	for id, e := range b.entries[organization] {
 		if b.late[id] {
-			unsure[e.FinishedAt.Truncate(step)] = true // it may have come between a look and its commit
+			unsure[e.FinishedAt.Truncate(step)] = true // it may have come between a read and its commit
 		}
 	}
 	for _, e := range b.entries[organization] {
@@ -305,12 +305,12 @@ func (b *books) check(organization string, v rollup.View, from, to time.Time, st
 	}
 }
 
-// final checks that all that has happened is rolled up in the end.
+// final checks that everything is rolled up at the end.
 func (b *books) final() {
 	for _, organization := range slices.Sorted(maps.Keys(b.entries)) {
 		o, err := record.Resource[catalog.Organization](context.Background(), b.checker.store(), record.System(),
 			organization)
-		if err != nil || o.Value.Deleted { // nobody asks any more
+		if err != nil || o.Value.Deleted { // there are no more requests
 			b.inner.All(func(item *table.Item) {
 				if kind, _, _ := strings.Cut(item.Part, "/"); item.Owner == organization &&
 					(kind == "rolled" || kind == "rollup") {

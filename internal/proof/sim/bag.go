@@ -6,7 +6,7 @@ import (
 	"agentplatform/internal/store/queue"
 )
 
-// bag is the queue: messages arrive late, twice, out of order, or not at all.
+// bag is the queue. Messages arrive late, twice, out of order, or not at all.
 type bag struct {
 	world    *world
 	messages []message

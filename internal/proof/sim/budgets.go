@@ -8,8 +8,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// plenty is a budget that is never exhausted: its counters are compared with the ledger. scarce is one that is, in calm
-// worlds without documents: its runs are refused, and end before their next call of a model.
+// plenty is a budget that is never exhausted. Its counters are compared with the ledger. scarce is exhausted, in calm
+// worlds without documents. Its runs are refused, or end before their next call of a model.
 var (
 	plenty = tenant.BudgetEdit(`{"period":"month","max_tokens":1000000000,"max_runs":1000000000}`)
 	scarce = tenant.BudgetEdit(`{"period":"month","max_tokens":400,"max_runs":1000000000}`)
@@ -24,8 +24,8 @@ func budgetOf(seed uint64) tenant.BudgetEdit {
 	return plenty
 }
 
-// mayAsk notes, when a run was claimed or has journalled steps, whether a budget of it is used up: then it may not ask
-// its model any more.
+// mayAsk records, when a run was claimed or has journalled steps, whether a budget of it is used up. The run may then
+// not call its model any more.
 func (c *checker) mayAsk(id string, before, r record.Run) {
 	if r.Attempt == before.Attempt && r.Steps == before.Steps {
 		return
@@ -42,15 +42,15 @@ func (c *checker) mayAsk(id string, before, r record.Run) {
 	}
 }
 
-// asks checks that a run may ask its model.
+// asks checks that a run may call its model.
 func (c *checker) asks(run string) {
 	if c.usedUp[run] {
 		c.violated(3, "run %s asks its model, though a budget of it was used up before", run)
 	}
 }
 
-// budgets checks that at every moment the budgets have counted each accepted run, and each token that a run has used or
-// an embedding was charged for: once, and with the commit that notes it. Only running runs have a counter of their own.
+// budgets checks that at every moment the budgets have counted each accepted run. They must have counted each token of
+// a run and of a charged embedding once, in the commit that records it. Only running runs have a counter of their own.
 func (c *checker) budgets() {
 	runs, tokens, used := int64(0), c.uncounted, int64(0)
 	for key, n := range c.counts {

@@ -23,7 +23,7 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// checker observes every commit and checks the invariants against what is stored.
+// checker observes every commit and checks the invariants against the stored items.
 type checker struct {
 	world   *world
 	commits int
@@ -49,7 +49,7 @@ type checker struct {
 	allowed   map[string]int      // approved repetitions of unsafe calls
 	counts    map[table.Key]int64 // use of budgets
 	usedUp    map[string]bool     // runs that may not ask their model any more
-	accepted  map[string]bool     // messages that became runs at once, or were parked
+	accepted  map[string]bool     // messages that became runs immediately, or were parked
 	decided   map[string][]string // interrupts that the end of a run's pause resolved
 	waited    map[string][]string // messages parked behind a run when it ended, in order
 	fresh     []string            // runs that the current commit started
@@ -68,7 +68,7 @@ type checker struct {
 	shared    map[table.Key]shared       // items as they were committed
 	made      map[string]string          // arguments of the last call, by its key
 	messages  map[string]string          // runs, by the texts of their messages
-	owners    map[string]string          // users who have begun chats, by the places of these
+	owners    map[string]string          // users who have begun chats, by the places of these chats
 	whose     map[string]lifecycle.Whose // runs, also those that are removed
 	heldBy    map[string]map[string]bool // holders of a file, also those that are removed
 	rows      map[string][]string        // listings by user that a run is in
@@ -119,7 +119,7 @@ func (c *checker) isGone(run string) bool {
 // isGoing reports whether a run's removal has begun: its idempotency key may be free before the run is removed.
 func (c *checker) isGoing(run string) bool { return c.going[run] || c.isGone(run) }
 
-// isFree reports whether a key that led to this, a run or a parked message, may lead to something else.
+// isFree reports whether a key that led to a run or a parked message may lead to something else.
 func (c *checker) isFree(what string) bool {
 	_, id, _ := strings.Cut(what, " ")
 	return c.isGoing(id) || c.withdrawn[id]
@@ -181,8 +181,7 @@ func (c *checker) committed(t *memtable.Table, ops []table.Op) {
 	}
 }
 
-// shown checks frames as they are written: a reader may rely on a call having ended, so it must be journalled
-// before.
+// shown checks frames as they are written. A reader may rely on the end of a call, so that must be journalled before.
 func (c *checker) shown(ops []table.Op) {
 	for _, op := range ops {
 		var frame events.Frame
@@ -387,7 +386,7 @@ func (c *checker) head(id string, r record.Run) {
 		c.messages[in.Message] = id
 		c.owned(r)
 		switch {
-		case r.Status == lifecycle.Running && r.Attempt == 1 && r.Transition == 2: // started by who accepted it
+		case r.Status == lifecycle.Running && r.Attempt == 1 && r.Transition == 2: // its own process started it
 			c.begins[id] = 1
 			c.world.atOnce++
 		case r.Status != lifecycle.Queued:
@@ -525,8 +524,8 @@ func (c *checker) standing() {
 	}
 }
 
-// borne is the clock skew up to which a lease is exclusive. With more, the previous holder may not know that it
-// lost the lease, and repeat a retry-safe call or a delivery once more.
+// borne is the clock skew up to which a lease is exclusive. With more, the previous holder may not know that it lost
+// the lease. It may then repeat a retry-safe call or a delivery once more.
 const borne = lease / 6
 
 // effect checks that a tool is called by the holder of the current attempt.
@@ -617,13 +616,13 @@ func (c *checker) final() {
 	}
 }
 
-// shared is an item that readers and the table share, with what it said when it was committed.
+// shared is an item that readers and the table share, with its content at the commit.
 type shared struct {
 	item *table.Item
 	sum  uint64
 }
 
-// unchanged checks that nobody has changed an item until another one, or none, takes its place.
+// unchanged checks that an item has not changed before another one, or none, replaces it.
 func (c *checker) unchanged(key table.Key, next *table.Item) {
 	before, known := c.shared[key]
 	if known && before.item == next {
@@ -689,7 +688,7 @@ func (c *checker) approved(r record.Run, i tool.Invocation) {
 				passed = string(one.Tool.Arguments)
 			case lifecycle.Edit:
 				passed = string(d.Arguments)
-			default: // rejected, or undecided, whatever was decided before
+			default: // rejected, or undecided, with any earlier decision
 				passed = ""
 			}
 		}

@@ -20,8 +20,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// client is a user of the service: it sends messages, follows up, answers, cancels, deletes and reads, and retries
-// with the same key when it gets no response.
+// client is a user of the service. It sends messages, follows up, answers, cancels, deletes and reads. It retries with
+// the same key when it gets no response.
 type client struct {
 	*world
 	who    tenant.Principal
@@ -57,7 +57,7 @@ func (w *world) client(n int) {
 	})
 }
 
-// ask calls a living process; false when the process died before it responded.
+// ask calls a living process. It returns false if the process died before it responded.
 func (c *client) ask(a *actor, do func(ctx context.Context, d *deployment)) bool {
 	var alive []*deployment
 	for _, d := range c.processes {
@@ -95,7 +95,7 @@ var many = strings.Repeat("/tool effect {}\n", 120)
 // large is a message whose body is stored in the blob store.
 var large = strings.Repeat("x", 10_000)
 
-// message is one of which there is no other: its text says which run it is.
+// message returns a new message. Its text is unique, so it identifies its run.
 func (c *client) message() string {
 	return c.numbered(c.words())
 }
@@ -163,7 +163,7 @@ func (c *client) sendWith(a *actor, m intake.Message) {
 	}
 }
 
-// attached are some of the organization's files, as a message refers to them.
+// attached returns references to some of the organization's files, for a message.
 func (c *client) attached(a *actor) (refs []record.FileRef) {
 	var ids []string
 	for range c.work.IntN(3) {
@@ -249,7 +249,7 @@ func (c *client) send(a *actor) {
 	}
 }
 
-// post sends a message; taken is false when it was certainly not accepted, or had been before.
+// post sends a message. taken is false if it was certainly not accepted, or had been accepted before.
 func (c *client) post(a *actor, m intake.Message) (taken bool) {
 	var posted intake.Posted
 	var err error
@@ -326,14 +326,13 @@ func (c *client) accepted(key string, p intake.Posted) {
 	c.runs = append(c.runs, p.Run.RunID)
 }
 
-// isRefusal says whether a message was checked and refused.
+// isRefusal reports whether a message was checked and refused.
 func isRefusal(err error) bool {
 	p, ok := problem.As(err)
 	return ok && (p.Kind == problem.Conflict || p.Kind == problem.Limited)
 }
 
-// there checks that a run known to a client is found: the service may say that it does not exist only if it was
-// removed.
+// there checks that a run known to a client is found. The service may return not_found only if the run was removed.
 func (c *client) there(run string, err error) {
 	if _, known := c.checker.runs[run]; known && !c.checker.isGone(run) && problem.Is(err, "not_found") {
 		c.checker.violated(15, "run %s is there, and a client was told: %v", run, err)
@@ -433,7 +432,7 @@ func (c *client) resume(a *actor, run string) {
 		if c.powers != nil && c.checker.runs[run].Pause == e.Value.Pause {
 			n := c.toDecide(e.Value, list, then)
 			may := n
-			if len(n.agents) > 0 { // questions are answered by who may post to the chat
+			if len(n.agents) > 0 { // a user who may post to the chat may answer questions
 				may.agents = c.all()
 			}
 			c.checkRights(d, t, began, n, may, err)
@@ -449,7 +448,7 @@ func (c *client) resume(a *actor, run string) {
 	})
 }
 
-// toDecide is the need of deciding a pause.
+// toDecide returns the rights that a decision on a pause needs.
 func (c *client) toDecide(r record.Run, list []record.Decision, then catalog.AgentSpec) (n need) {
 	n.level = tenant.LevelRun
 	for _, i := range r.Interrupts {
@@ -515,8 +514,7 @@ func (c *client) deleteChat(a *actor) {
 	})
 }
 
-// tell records that a step was shown. No step is shown twice since the last init, or as started after it has
-// ended.
+// tell records a received step. No step may come twice since the last init, or as started after it has ended.
 func (c *client) tell(shown map[int]string, run string, e events.StepEvent) {
 	if was, there := shown[e.Index]; there && (was != "started" || e.State == "started") {
 		c.checker.violated(11, "the stream of %s shows step %d as %s after it was shown as %s", run, e.Index, e.State,

@@ -21,8 +21,7 @@ import (
 	"agentplatform/internal/text/index"
 )
 
-// documentChecker observes what becomes of documents: what is stored of them, what the embedding models are asked, and
-// what searches find.
+// documentChecker observes documents: their stored items, the calls of embedding models, and the results of searches.
 type documentChecker struct {
 	*library
 
@@ -30,22 +29,22 @@ type documentChecker struct {
 	bases    map[string]catalog.KnowledgeBase
 	past     map[string]history[catalog.Document]
 	basePast map[string]history[catalog.KnowledgeBase]
-	words    map[string]string                  // what a text is about, by its key in the blob store
+	words    map[string]string                  // the subject of a text, by its key in the blob store
 	handled  map[*actor]string                  // the document that a worker was woken for
 	holders  map[string]string                  // the worker that claimed a document last
 	indexed  map[index.Version]map[int]struct{} // the chunks that were put
-	batches  map[*actor]batch                   // what a worker has asked for last
+	batches  map[*actor]batch                   // a worker's last batch
 	recorded map[string]bool                    // batches of embeddings, by their first text
-	tally    map[string]int                     // of what there was, for the report
+	tally    map[string]int                     // of events, for the report
 }
 
-// batch is what an embedding model was asked for, and what is to be charged for that.
+// batch is the content of an embedding request, and the tokens to charge for it.
 type batch struct {
 	document, name string
 	tokens         int64 // not charged yet
 }
 
-// history is what a thing was, in order.
+// history has the earlier and present values of a thing, in order.
 type history[T any] []moment[T]
 
 type moment[T any] struct {
@@ -54,7 +53,7 @@ type moment[T any] struct {
 	value T
 }
 
-// since has those moments that lasted to a step, or came later.
+// since returns the moments that lasted to a step, or came later.
 func (h history[T]) since(step int) history[T] {
 	for i := len(h) - 1; i >= 0; i-- {
 		if h[i].step <= step {
@@ -78,8 +77,8 @@ func (c *documentChecker) violated(invariant int, format string, args ...any) {
 	c.checker.violated(invariant, format, args...)
 }
 
-// committed records what a commit changed of documents and bases, and checks it. Entries of the ledger that the commit
-// made are given.
+// committed records a commit's changes of documents and bases, and checks them. charged has the entries of the ledger
+// that the commit made.
 func (c *documentChecker) committed(ops []table.Op, charged []record.Entry) {
 	for _, e := range charged {
 		c.charged(e)
@@ -157,8 +156,8 @@ func (c *documentChecker) document(id string) {
 	c.batchRecorded(before, d)
 }
 
-// replaced checks that bytes, and what search finds, stay until something newer takes their place. A text that becomes
-// ready is that of the bytes. Other bytes are reserved as such.
+// replaced checks that bytes, and the searchable build, stay until something newer replaces them. A text that becomes
+// ready must be that of the bytes. A commit that reserves other bytes must record them as new.
 func (c *documentChecker) replaced(before, d catalog.Document) {
 	if before.Ready.Number > 0 && d.Ready.Number == 0 {
 		c.violated(27, "document %s was found, and is not any more", d.ID)
@@ -178,7 +177,7 @@ func (c *documentChecker) replaced(before, d catalog.Document) {
 	}
 }
 
-// textOf reads a text that was extracted, or sent.
+// textOf reads a text that was extracted or sent.
 func (c *documentChecker) textOf(key string) string {
 	b, err := blob.GetBytes(context.Background(), c.blobs, key)
 	if err != nil {
@@ -187,7 +186,8 @@ func (c *documentChecker) textOf(key string) string {
 	return string(b)
 }
 
-// moved checks a move of an ingestion. What has an end is due; only its holder goes on with it; attempts are bounded.
+// moved checks a change of an ingestion. An unfinished ingestion must be due. Only its holder may continue it. Attempts
+// are bounded.
 func (c *documentChecker) moved(id string, before, s docstate.State) {
 	if _, due := c.checker.due[table.Key{Part: "document/" + id, Sort: "head"}]; due != s.Active() {
 		c.violated(23, "document %s is %s, and due: %v", id, s.Status, due)
@@ -201,7 +201,7 @@ func (c *documentChecker) moved(id string, before, s docstate.State) {
 	if s.Build < before.Build || s.Version < before.Version {
 		c.violated(23, "document %s went back from %+v to %+v", id, before, s)
 	}
-	if s.Build != before.Build { // it was begun anew
+	if s.Build != before.Build { // it was started again
 		c.tally["ingestions"]++
 		delete(c.holders, id)
 		return
@@ -236,7 +236,7 @@ func (c *documentChecker) moved(id string, before, s docstate.State) {
 	}
 }
 
-// whole checks that a build that search may find is there, all of it.
+// whole checks that a searchable build is complete.
 func (c *documentChecker) whole(id string, b catalog.Build) {
 	if b.Number == 0 {
 		return
@@ -253,7 +253,7 @@ func (c *documentChecker) whole(id string, b catalog.Build) {
 	}
 }
 
-// blobsOf are the keys of what a build has in the blob store.
+// blobsOf returns the keys of a build in the blob store.
 func blobsOf(b catalog.Build) []string {
 	if b.Number == 0 {
 		return nil
@@ -265,7 +265,7 @@ func blobsOf(b catalog.Build) []string {
 	return keys
 }
 
-// put records what is in the index.
+// put records the chunks in the index.
 func (c *documentChecker) put(v index.Version, chunks []index.Chunk) {
 	if c.indexed[v] == nil {
 		c.indexed[v] = map[int]struct{}{}
@@ -275,7 +275,7 @@ func (c *documentChecker) put(v index.Version, chunks []index.Chunk) {
 	}
 }
 
-// asked checks a question to an embedding model: the holder of a document asks for no batch that is recorded.
+// asked checks a request to an embedding model. The holder of a document may not request a batch that is recorded.
 func (c *documentChecker) asked(texts []string) {
 	id := c.handled[c.awake]
 	d, there := c.now[id]
@@ -287,7 +287,7 @@ func (c *documentChecker) asked(texts []string) {
 	}
 }
 
-// answered records what an answer costs.
+// answered records the cost of a response, in tokens.
 func (c *documentChecker) answered(tokens int64) {
 	b := c.batches[c.awake]
 	b.tokens = tokens
@@ -364,7 +364,7 @@ func (c *documentChecker) ingesting(organization string) {
 	}
 }
 
-// accepted checks that a document that a client was answered is there, or has been.
+// accepted checks that a document in a client's response exists, or has existed.
 func (c *documentChecker) accepted(id string) {
 	if len(c.past[id]) == 0 {
 		c.violated(23, "document %s was accepted, and is not there", id)
@@ -381,7 +381,7 @@ func (c *documentChecker) took(step int, id, text string) {
 	}
 }
 
-// removed checks that what a client was told to be deleted is.
+// removed checks that a deleted thing does not exist any more. A client has received the response to its deletion.
 func (c *documentChecker) removed(id string) {
 	_, document := c.now[id]
 	_, base := c.bases[id]
@@ -390,7 +390,8 @@ func (c *documentChecker) removed(id string) {
 	}
 }
 
-// wordOf is what search finds a document by; of one that it does not find, a word that no document has.
+// wordOf returns a word by which a search finds a document. For a document that cannot be found it returns a word that
+// no document has.
 func (c *documentChecker) wordOf(id string) string {
 	d := c.now[id]
 	if word := c.words[d.In(c.bases[d.KnowledgeBase].Collection).Ready.Text]; word != "" {
@@ -399,7 +400,7 @@ func (c *documentChecker) wordOf(id string) string {
 	return "nowhere"
 }
 
-// groups are the restrictions of a base and of a document since a step; certain is false when they have changed.
+// groups returns the restrictions of a base and of a document since a step. certain is false if they have changed.
 func (c *documentChecker) groups(base, document string, step int) (groups [][]string, certain bool) {
 	list := func(of []string) bool {
 		groups = append(groups, of)
@@ -426,12 +427,13 @@ func (c *documentChecker) groups(base, document string, step int) (groups [][]st
 // searched is a search and its answer.
 type searched struct {
 	step  int       // at which it began
-	began time.Time // since when rights may have been what counts
+	began time.Time // the earliest time of the rights that may apply
 	text  text      // of the asker's key
 	found knowledge.Found
 }
 
-// found checks that each hit is of a document that the asker might read, as it was at some time during the search.
+// found checks that each hit is of a document that the user might read, with its content at some time during the
+// search.
 func (c *documentChecker) found(asker *client, s searched) {
 	c.tally["searches"]++
 	c.tally["hits"] += len(s.found.Hits)
@@ -465,7 +467,7 @@ func (c *documentChecker) found(asker *client, s searched) {
 	}
 }
 
-// mayRead says whether the asker may have had the right to a document as it was then.
+// mayRead reports whether the user may have had the right to an earlier state of a document.
 func (c *documentChecker) mayRead(asker *client, s searched, b catalog.KnowledgeBase, d catalog.Document) bool {
 	if d.Organization != asker.who.Organization {
 		return false
@@ -478,8 +480,8 @@ func (c *documentChecker) mayRead(asker *client, s searched, b catalog.Knowledge
 	return allowed || !certain
 }
 
-// missed checks that a document was found by its word, if it was there and readable all the time. It returns true where
-// hits of other documents about the word fill the page.
+// missed checks that a search found a document by its word, if it existed and was readable all the time. It returns
+// true if hits of other documents with the word fill the page.
 func (c *documentChecker) missed(asker *client, s searched, id, word string) bool {
 	past := c.past[id].since(s.step)
 	if len(past) == 0 || !past[0].there || word == "nowhere" || c.left[asker.who.User] {
@@ -520,8 +522,8 @@ func (c *documentChecker) missed(asker *client, s searched, id, word string) boo
 	return true
 }
 
-// final checks what must hold once everything has settled: nothing is under way, and index and blob store have what
-// the documents name, and nothing else.
+// final checks the state after everything has settled. Nothing is in progress. Index and blob store have everything
+// that the documents name, and nothing else.
 func (c *documentChecker) final() {
 	want, blobs := map[index.Version]bool{}, map[string]bool{}
 	for _, id := range sortedKeys(c.now) {
@@ -569,7 +571,7 @@ func (c *documentChecker) final() {
 	}
 }
 
-// owns says whether a document names a value of the blob store.
+// owns reports whether a document names a value of the blob store.
 func (c *documentChecker) owns(key string) bool {
 	d, there := c.now[strings.Split(key, "/")[1]]
 	return there && (key == d.Bytes || slices.Contains(blobsOf(d.Ready), key))

@@ -11,10 +11,10 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// So many runs are paused in small floods, beside clients who do everything, and in large ones.
+// few is the number of paused runs in small floods, next to clients who do everything. lots is that of large floods.
 const few, lots = 4, 48
 
-// pausedRuns is how many runs may be paused while new ones are accepted; 0: any number.
+// pausedRuns returns how many runs may be paused while new ones are accepted; 0: any number.
 func (w *world) pausedRuns() int {
 	switch {
 	case !hasFloods(w.seed):
@@ -57,11 +57,11 @@ func (w *world) floods() {
 	}
 }
 
-// long are what runs of a flood do after they are answered.
+// long has the messages of a flood. They determine the work of its runs after they are answered.
 var long = []string{"/ask A?\n/sleep 20s", "/ask A?\n/sleep 10m", "/ask A?\n/sleep 4m", "/ask A?\n/sleep 4m",
 	"/tool effect {}\n/ask A?\n/sleep 4m", "/ask A?\n/sleep 10s\n/ask B?\n/sleep 10s"}
 
-// flood sends messages whose runs pause, until no more may, and decides all of them together.
+// flood sends messages whose runs pause, up to the limit, and decides all of them together.
 func (c *client) flood(a *actor) {
 	for n := range 2 * c.pausedRuns() {
 		m := intake.Message{AgentID: c.agentOf(), Text: c.numbered(c.any(long))}
@@ -78,13 +78,14 @@ func (c *client) flood(a *actor) {
 	}
 }
 
-// admission is what a user and its organization had paused while a request was under way: at least, and at most.
+// admission has the numbers of paused runs of a user and of its organization during a request: the least and the
+// greatest.
 type admission struct {
 	organization, user string
 	least, greatest    [2]int // of the user, of the organization
 }
 
-// watchAdmission begins to watch what is paused; the result ends it.
+// watchAdmission begins to record the numbers of paused runs. end ends it.
 func (c *checker) watchAdmission(organization, user string) (d *admission, end func()) {
 	d = &admission{organization: organization, user: user}
 	d.least = c.paused(organization, user)
@@ -96,7 +97,7 @@ func (c *checker) watchAdmission(organization, user string) (d *admission, end f
 	return d, func() { delete(c.admissions, d) }
 }
 
-// paused is how many runs of a user and of its organization wait for people.
+// paused returns how many runs of a user and of its organization wait for people.
 func (c *checker) paused(organization, user string) (n [2]int) {
 	for _, r := range c.runs {
 		if r.Status == lifecycle.AwaitingInput && r.Organization == organization {
@@ -108,7 +109,7 @@ func (c *checker) paused(organization, user string) (n [2]int) {
 	return n
 }
 
-// watched has those who watch see what is paused now.
+// watched updates all recorded admissions with the present numbers of paused runs.
 func (c *checker) watched() {
 	for d := range c.admissions {
 		for i, n := range c.paused(d.organization, d.user) {
@@ -117,7 +118,7 @@ func (c *checker) watched() {
 	}
 }
 
-// passed checks what came of a message: a new run, or a refusal, and that it had to.
+// passed checks the outcome of a message: a new run or a refusal must be correct for the number of paused runs.
 func (c *client) passed(d *admission, posted intake.Posted, err error) {
 	limit := c.pausedRuns()
 	if limit == 0 || c.left[c.who.User] {
@@ -140,16 +141,17 @@ func (c *client) passed(d *admission, posted intake.Posted, err error) {
 	}
 }
 
-// slackOfDeadlines is how long before a commit about a start deadline it may have been decided.
+// slackOfDeadlines returns how long before a commit about a start deadline the decision may have been made.
 func (c *checker) slackOfDeadlines() time.Duration { return 3*lease + 2*time.Minute + c.world.skew }
 
-// works is since when a worker has been at work on a run without a pause, and until when others must think so.
+// works has the time since which a worker has worked on a run without a pause. It also has the time until which others
+// must assume that.
 type works struct {
 	organization string
 	since, until time.Time
 }
 
-// atWork records who is at work.
+// atWork records that a worker works on a run.
 func (c *checker) atWork(before, r record.Run) {
 	now, w := c.world.now, c.works[r.ID()]
 	switch {
@@ -163,8 +165,8 @@ func (c *checker) atWork(before, r record.Run) {
 	}
 }
 
-// deadline checks what became of the start deadline of a run that was queued: it does not run while the runs of its
-// organization are at work, and it does when none is.
+// deadline checks the start deadline of a queued run. It does not expire while workers execute runs of its
+// organization. It does expire when none does.
 func (c *checker) deadline(before, r record.Run) {
 	if before.Status != lifecycle.Queued {
 		return
@@ -190,13 +192,13 @@ func (c *checker) deadline(before, r record.Run) {
 	}
 }
 
-// busy reports whether, as long as a decision about the start deadline of a run may be under way, at every time a
-// worker of a living process was at work on another run of its organization. Where one run follows another, both are at
-// work for some time: who decides may see the one no more and the other not yet.
+// busy reports whether a worker of a living process was executing another run of the organization during the whole time
+// of a decision on a run's start deadline. Two runs that follow each other must overlap for some time: a decision may
+// no longer see the first and not yet see the second.
 func (c *checker) busy(r record.Run) bool {
 	const both = 10 * time.Second
 	slack := c.slackOfDeadlines()
-	if hasFloods(c.world.seed) { // who decides is of the process at work: while it stands still, no lease goes on
+	if hasFloods(c.world.seed) { // the executing process itself decides: while it stands still, no lease is extended
 		slack = 2*time.Minute + c.world.skew
 	}
 	for at := c.world.now; c.world.now.Sub(at) < slack; {

@@ -44,7 +44,7 @@ func calm(t *testing.T, prepare func(w *world), message string) (*world, string)
 	return w, run
 }
 
-// onlyByQueue has runs wait for their nudges, which do not come.
+// onlyByQueue makes runs wait for their wakeups, which do not come.
 func onlyByQueue(w *world) {
 	w.processes[0].executor.Starter, w.queueDown = nil, true
 }
@@ -193,8 +193,8 @@ func TestRemovingAnOrganizationKeepsItsLedger(t *testing.T) {
 	assert.Empty(t, w.checker.slots)
 }
 
-// A worker is suspended between the commit before a call and the call itself, until just before its lease ends by
-// its own clock; another process's clock is ahead and says that the lease has ended.
+// A worker is suspended between the commit before a call and the call itself, until just before its lease ends by its
+// own clock. Another process's clock is ahead, and the lease has ended by that.
 func TestAClockThatIsAheadDoesNotTakeACallFromUnderALease(t *testing.T) {
 	w, run := calm(t, func(*world) {}, "/sleep 2s\n/tool effect {}")
 	require.Equal(t, lifecycle.Running, w.checker.runs[run].Status)

@@ -15,8 +15,8 @@ import (
 	"agentplatform/internal/text/ranking"
 )
 
-// librarian is a client who keeps documents: it makes knowledge bases, adds documents, changes, deletes and searches
-// them.
+// librarian is a client that keeps documents. It makes knowledge bases, and adds, changes, deletes and searches
+// documents.
 type librarian struct{ *client }
 
 // librarians makes a librarian of each user.
@@ -68,7 +68,7 @@ func (l librarian) act(a *actor) {
 	}
 }
 
-// bases are those of the organization, as they are stored now.
+// bases returns the ids of the organization's bases that are stored now.
 func (l librarian) bases() (ids []string) {
 	for _, id := range sortedKeys(l.library.documents.bases) {
 		if l.library.documents.bases[id].Organization == l.who.Organization {
@@ -87,14 +87,14 @@ func (l librarian) documentsOf(base string) (ids []string) {
 	return ids
 }
 
-// expect allows, besides problems that any request may get, errors of the index.
+// expect allows errors of the index, in addition to the problems that any request may get.
 func (l librarian) expect(err error, codes ...string) {
 	if !errors.Is(err, errUnreachable) {
 		l.client.expect(err, append(codes, "unavailable", "not_found")...)
 	}
 }
 
-// do makes a request as the client; what is done to a document, or to a base, needs the right to it.
+// do makes a request as the client. A request on a document or a base needs the right to it.
 func (l librarian) do(
 	a *actor, base, document string, request func(ctx context.Context, d *deployment, p tenant.Principal) error,
 	codes ...string,
@@ -124,12 +124,12 @@ func (l librarian) createBase(a *actor) {
 	}, "invalid_request", "embedding_unavailable") // the model refuses, or cannot be reached
 }
 
-// model is one of the embedding models.
+// model returns one of the embedding models.
 func (l librarian) model() *catalog.EmbeddingModel {
 	return &catalog.EmbeddingModel{Provider: "paid", Name: slices.Sorted(maps.Keys(models))[l.work.IntN(len(models))]}
 }
 
-// groups are those that a base or a document may be narrowed to.
+// groups returns groups to which a base or a document may be restricted.
 func (l librarian) groups() *[]string {
 	if l.powers == nil || l.work.IntN(2) == 0 {
 		return &[]string{}
@@ -137,7 +137,7 @@ func (l librarian) groups() *[]string {
 	return &[]string{l.powers.groups[l.who.Organization]}
 }
 
-// content is a text, or a page of the site.
+// content returns a new document: a text, or a page of the site.
 func (l librarian) content() (n knowledge.NewDocument, text string) {
 	if l.work.IntN(3) == 0 {
 		n.Source = catalog.Source{Kind: catalog.FromURL, URL: address(l.work.IntN(pagesOfSite))}
@@ -283,7 +283,7 @@ func (l librarian) removeBase(a *actor, base string) {
 	})
 }
 
-// search asks for the word of a document, of all bases.
+// search searches all bases for the word of a document.
 func (l librarian) search(a *actor) {
 	documents := l.library.documents
 	var there []string
@@ -305,8 +305,7 @@ func (l librarian) search(a *actor) {
 	})
 }
 
-// misses asks a question. It returns true where hits of other documents fill the page. The wanted one may be behind
-// them.
+// misses makes a search. It returns true if hits of other documents fill the page. The wanted one may be after them.
 func (l librarian) misses(ctx context.Context, d *deployment, q knowledge.Question, wanted string) (full bool) {
 	documents := l.library.documents
 	s := searched{began: l.now, step: l.steps}

@@ -25,8 +25,8 @@ import (
 	"agentplatform/internal/text/index"
 )
 
-// library is what worlds with documents have besides: an index, embedding models, a site whose pages become documents
-// and change, and the checker of all that.
+// library has the parts of worlds with documents: an index, embedding models, a site and a checker. The site's pages
+// become documents and change.
 type library struct {
 	*world
 	documents *documentChecker
@@ -53,7 +53,7 @@ func newLibrary(w *world) *library {
 	return l
 }
 
-// hasLibrary says whether a seed's world has documents.
+// hasLibrary reports whether a seed's world has documents.
 func hasLibrary(seed uint64) bool { return seed/64%2 == 1 }
 
 // models are the embedding models of the world, with their dimensions.
@@ -81,8 +81,8 @@ func (l *library) ingester(d *deployment, log *slog.Logger) *ingest.Ingester {
 	}
 }
 
-// written is a new text about a word that no other text has; most have few parts, some have more than one batch of
-// embeddings takes. Each part becomes a chunk.
+// written returns a new text about a word that no other text has. Most have few parts; some have more than fit in one
+// batch of embeddings. Each part becomes a chunk.
 func (l *library) written() string {
 	l.texts++
 	parts := 1 + l.work.IntN(3)
@@ -103,7 +103,7 @@ func textOf(word string, parts int) string {
 	return b.String()
 }
 
-// wordOf is the word that a text is about: that of its first part.
+// wordOf returns the word of a text's first part.
 func wordOf(body string) string {
 	_, rest, _ := strings.Cut(body, "\n")
 	word, _, _ := strings.Cut(rest, " ")
@@ -145,7 +145,7 @@ type shelf struct {
 	process *process
 }
 
-// call makes a change of the index, which may fail before, and after it was made.
+// call makes a change of the index. It may fail before or after the change.
 func (s shelf) call(change func() error) error {
 	s.port(s.process, "index")
 	if s.maybe("index unreachable") {
@@ -207,19 +207,19 @@ func (s shelf) Query(ctx context.Context, q index.Query) (index.Result, error) {
 	return r, err
 }
 
-// ofDocument says whether a key of the blob store is of a document of a knowledge base.
+// ofDocument reports whether a key of the blob store is of a document of a knowledge base.
 func ofDocument(key string) bool {
 	place := strings.Split(key, "/")
 	return place[0] == "documents" && len(place) > 3 &&
 		slices.Contains([]string{"source", "text", "structure", "chunks", "vectors"}, place[2])
 }
 
-// fails says whether a call of the blob store fails.
+// fails reports whether a call of the blob store fails.
 func (b *bucket) fails(key string) bool {
 	return ofDocument(key) && b.world.maybe("blob store unreachable")
 }
 
-// Get is where a process may stand still and die.
+// Get reads a value. The process may stand still or die here.
 func (b *bucket) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	if ofDocument(key) {
 		b.world.port(b.process, "blob read")
@@ -230,7 +230,7 @@ func (b *bucket) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	return b.Store.Get(ctx, key)
 }
 
-// Delete is as Get.
+// Delete deletes a value. The process may stand still or die here.
 func (b *bucket) Delete(ctx context.Context, key string) error {
 	if ofDocument(key) {
 		b.world.port(b.process, "blob to delete")
@@ -241,8 +241,7 @@ func (b *bucket) Delete(ctx context.Context, key string) error {
 	return b.Store.Delete(ctx, key)
 }
 
-// embedder is a process's connection to the embedding models, which fail, hang, and return another number of vectors
-// than they were asked for.
+// embedder is a process's connection to the embedding models. These fail, hang, and return too few or too many vectors.
 type embedder struct {
 	*library
 	process *process
@@ -275,7 +274,7 @@ func (e *embedder) Embed(ctx context.Context, r embedding.Request) (embedding.Re
 				err = embedding.Fail(embedding.Retryable, "no answer came in time")
 			}
 			reply = embedding.Reply{}
-		case n < 5: // what cannot be used was paid all the same
+		case n < 5: // an unusable response is charged, too
 			reply.Vectors, err = nil, embedding.Fail(embedding.Malformed, "another number of vectors")
 		case n < 6:
 			reply, err = embedding.Reply{}, embedding.Fail(embedding.BadRequest, "not such a text")
@@ -303,17 +302,17 @@ func vectorOf(text string, dimensions int) []float32 {
 	return v
 }
 
-// site is a process's way to the site from which documents are fetched.
+// site is a process's connection to the site from which documents are fetched.
 type site struct {
 	*library
 	process *process
 	machine *machine
 }
 
-// address is that of a page.
+// address returns the address of a page.
 func address(page int) string { return fmt.Sprintf("https://pages.example/%d", page) }
 
-// Do answers a request for a page; the site fails in every way.
+// Do returns the response to a request for a page. The site fails in every way.
 func (s *site) Do(r *http.Request) (*http.Response, error) {
 	s.port(s.process, "fetch")
 	answer := func(status int, header, value, body string) (*http.Response, error) {

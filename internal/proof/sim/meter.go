@@ -12,9 +12,9 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// meter is a model whose calls are cut short: by the end of the work, and now and then by a failure in the end. It
-// reports a unit of tokens for each of them. That is more than runs use otherwise, so that the charge of a run shows
-// how many of them were counted.
+// meter is a model whose calls are cut short by the end of the work, and sometimes by a failure at the end. It reports
+// a unit of tokens for each such call. That is more than runs use otherwise. So the charge of a run shows how many of
+// them were counted.
 type meter struct {
 	model.Model
 
@@ -47,7 +47,7 @@ func (m *meter) Converse(ctx context.Context, r model.Request, emit func(string)
 	return model.Reply{InputTokens: unit, OutputTokens: 7}, err
 }
 
-// newCuts makes the choices of calls that break off, apart from all others.
+// newCuts returns the random choices of calls that break off, independent of all others.
 func newCuts(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 4)) }
 
 // cuts are a run's calls of the model that were cut short.
@@ -65,7 +65,7 @@ func (c *checker) cutsOf(run string) *cuts {
 	return c.cuts[run]
 }
 
-// runOf is the run of a call: each message has another text.
+// runOf returns the run of a call. Each message has another text.
 func (c *checker) runOf(r model.Request) string {
 	for _, m := range slices.Backward(r.Messages) {
 		if run := c.messages[m.Text]; run != "" && m.Role == model.User {
@@ -75,7 +75,7 @@ func (c *checker) runOf(r model.Request) string {
 	return ""
 }
 
-// reported records a call that was cut short. One of a worker that another has followed is lost.
+// reported records a call that was cut short. If another worker has claimed the run since, the call is lost.
 func (c *checker) reported(run string) {
 	n := c.cutsOf(run)
 	n.reported++
@@ -85,14 +85,14 @@ func (c *checker) reported(run string) {
 	}
 }
 
-// claimed records who works on a run from now on. Calls that an earlier worker has not committed are lost.
+// claimed records a run's new worker. Calls that an earlier worker has not committed are lost.
 func (c *checker) claimed(r record.Run) {
 	n := c.cutsOf(r.ID())
 	n.lost, n.broken, n.worker = n.reported-int(r.Usage.InputTokens/unit), false, c.world.awake.name
 }
 
-// counted checks that a run is charged for each call once that was cut short: never for more, and for all of them when
-// its worker ends it, pauses it or hands it over.
+// counted checks that a run is charged once for each call that was cut short. The charge is never for more calls. It is
+// for all of them when its worker ends, pauses or releases the run.
 func (c *checker) counted(before, r record.Run) {
 	if !c.world.strange {
 		return

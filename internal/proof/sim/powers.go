@@ -14,10 +14,9 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// powers are the rights in worlds where they change: users join and leave groups, roles rise and fall, keys are
-// made, rotated and removed, agents name groups. Each request there is made with a key's text. What was allowed at
-// which time is derived from what was stored then, by rules written for the simulation: package tenant is not
-// used.
+// powers has the rights in worlds where they change. Users join and leave groups, roles rise and fall, keys are made,
+// rotated and removed, and agents name groups. Each request there is made with a key's text. The rights at a time are
+// derived from the items stored then, by rules written for the simulation. Package tenant is not used.
 type powers struct {
 	*world
 
@@ -28,7 +27,7 @@ type powers struct {
 	paused map[string]catalog.AgentSpec // a run's agent as it was when its pause began
 }
 
-// text is an API key's text that somebody knows.
+// text is an API key's text that a user knows.
 type text struct{ key, text, hash string }
 
 // rights are an organization's rights from a time on.
@@ -90,7 +89,7 @@ func (p *powers) look() {
 	}
 }
 
-// need is what a request requires.
+// need has the rights that a request requires.
 type need struct {
 	level  tenant.Level
 	agents []string   // that it must reach
@@ -109,7 +108,7 @@ type call struct {
 // ranks are the levels of keys, and the highest level of each role.
 var ranks = map[string]int{"read": 1, "run": 2, "manage": 3, "admin": 4, "member": 2, "manager": 3}
 
-// allow says whether the holder of a key's text has the right at a time.
+// allow reports whether the holder of a key's text has the right at a time.
 func (r rights) allow(t text, n need, at time.Time) bool {
 	k, there := r.keys[t.key]
 	u, owned := r.users[k.UserID]
@@ -127,7 +126,7 @@ func (r rights) allow(t text, n need, at time.Time) bool {
 	return rank >= ranks[string(n.level)] && r.lets(u, k, rank, n)
 }
 
-// lets reports whether a user with a key, of a rank, has what a request requires beside its level.
+// lets reports whether a user with a key of a rank meets a request's requirements other than its level.
 func (r rights) lets(u catalog.User, k catalog.APIKey, rank int, n need) bool {
 	in := func(groups []string) bool {
 		return len(groups) == 0 || rank >= ranks["admin"] ||
@@ -149,7 +148,8 @@ func (r rights) lets(u catalog.User, k catalog.APIKey, rank int, n need) bool {
 	return r.sees(u, k, rank, n)
 }
 
-// decides reports whether a user may decide a call, by the agent as it is and as it was when the pause began.
+// decides reports whether a user may decide a call. It checks the present agent and the agent of the beginning of the
+// pause.
 func (r rights) decides(c *call, user string, rank int, in func(groups []string) bool) bool {
 	now := r.agents[c.agent]
 	for _, agent := range []catalog.AgentSpec{now, c.then} {
@@ -168,14 +168,13 @@ func (r rights) decides(c *call, user string, rank int, in func(groups []string)
 	return true
 }
 
-// certain says whether somebody had, or had not, the right all the time since an instant. It is uncertain where
-// values read at different times may not belong together: rights changed more than once, or changed what is
-// allowed.
+// certain reports whether a user had, or had not, the right all the time since an instant. certain is false if the
+// rights changed more than once, or changed the result. Values read at different times may then not belong together.
 func (p *powers) certain(organization string, t text, n need, since time.Time) (may, certain bool) {
 	return p.always(organization, since, func(r rights, at time.Time) bool { return r.allow(t, n, at) })
 }
 
-// always reports whether something was so, or was not, all the time since an instant; see [powers.certain].
+// always reports whether a condition was true, or false, all the time since an instant; see [powers.certain].
 func (p *powers) always(
 	organization string, since time.Time, is func(r rights, at time.Time) bool,
 ) (so, certain bool) {
@@ -198,14 +197,14 @@ func (p *powers) always(
 	return so, true
 }
 
-// refused says whether an error means that somebody has no right.
+// refused reports whether an error means that a user lacks a right.
 func refused(err error) bool {
 	p, is := problem.As(err)
 	return is && (p.Kind == problem.Unauthenticated || p.Code == "insufficient_permission")
 }
 
-// checkRights checks a response against the rights while it was made, and for as long before as a process may use
-// outdated ones.
+// checkRights checks a response against the rights during the request. It includes the time before it for which a
+// process may use outdated rights.
 func (c *client) checkRights(d *deployment, t text, began time.Time, must, may need, err error) {
 	if c.powers == nil || c.left[c.who.User] {
 		return
@@ -225,7 +224,7 @@ func (c *client) checkRights(d *deployment, t text, began time.Time, must, may n
 	}
 }
 
-// as is the client's principal as a process sees it, if it has the right level.
+// as returns the client's principal from a process, if it has the right level.
 func (c *client) as(ctx context.Context, d *deployment, level tenant.Level) (tenant.Principal, text, error) {
 	if c.powers == nil {
 		return c.who, text{}, nil
@@ -241,7 +240,7 @@ func (c *client) as(ctx context.Context, d *deployment, level tenant.Level) (ten
 	return p, t, err
 }
 
-// all are the agents of the client's organization.
+// all returns the agents of the client's organization.
 func (c *client) all() []string {
 	at := 0
 	if c.who.Organization != c.people[0].Organization {
@@ -350,8 +349,8 @@ func (p *powers) hand(user string, t text) {
 	p.look()
 }
 
-// waits records a run's agent as it is when its pause begins. That others must approve also counts in the version that
-// the run has.
+// waits records a run's agent at the beginning of its pause. If the version of the run requires other approvers, that
+// counts, too.
 func (p *powers) waits(r record.Run) {
 	past := p.past[r.Organization]
 	then := past[len(past)-1].agents[r.Agent]
@@ -379,7 +378,7 @@ func (p *powers) begun(r record.Run) {
 	}
 }
 
-// to is the need of access to a run.
+// to returns the rights that access to a run requires.
 func (c *client) to(run string) need {
 	n := need{level: tenant.LevelRun}
 	if of, there := c.checker.whose[run]; there {
@@ -388,8 +387,8 @@ func (c *client) to(run string) need {
 	return n
 }
 
-// streamsOn is how long a stream may continue after the right to it has ended: until the next check, which faults
-// delay.
+// streamsOn returns how long a stream may continue after the right to it has ended. That is until the next check, which
+// faults delay.
 func (c *client) streamsOn() time.Duration {
 	const again = 20 * time.Second
 	if c.rate == 0 {

@@ -42,7 +42,7 @@ type actor struct {
 	name    string
 	process *process
 	resume  chan bool // false: die
-	// ready says whether the actor can continue; nil: it can.
+	// ready reports whether the actor can continue; nil: it can.
 	ready func() bool
 	wake  time.Time // zero: it does not sleep
 	ctx   context.Context
@@ -65,7 +65,8 @@ type process struct {
 	astray time.Duration // error of its wall clock
 }
 
-// die unwinds an actor whose process has died. It does not panic: the use cases would recover that as their own.
+// die unwinds an actor whose process has died. It does not panic, because the use cases would recover that as their
+// own.
 func die() { runtime.Goexit() }
 
 func newScheduler(seed uint64) *scheduler {
@@ -75,7 +76,7 @@ func newScheduler(seed uint64) *scheduler {
 	}
 }
 
-// say writes a line of the log: the virtual time, the step, who was awake, what happens.
+// say writes a line of the log: the virtual time, the step, the active actor, and the event.
 func (s *scheduler) say(format string, args ...any) {
 	if s.log == nil {
 		return
@@ -88,7 +89,7 @@ func (s *scheduler) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(s.log, "%s %7d %s: %s\n", at, s.steps, who, what)
 }
 
-// Write has a logger's lines stand in the log.
+// Write writes a logger's line into the log.
 func (s *scheduler) Write(line []byte) (int, error) {
 	s.say("%s", bytes.TrimSpace(line))
 	return len(line), nil
@@ -129,7 +130,7 @@ func (s *scheduler) spawn(p *process, name string, f func(a *actor)) *actor {
 	return a
 }
 
-// stackOf is the stack of a panic.
+// stackOf returns the stack of a panic.
 func stackOf(r any) []byte {
 	if p, ok := r.(*host.Panic); ok {
 		return p.Stack
@@ -155,7 +156,7 @@ func (s *scheduler) yield(a *actor) {
 	}
 }
 
-// until blocks an actor until ready says so.
+// until blocks an actor until ready returns true.
 func (s *scheduler) until(a *actor, ready func() bool) {
 	a.ready = ready
 	s.yield(a)
@@ -253,7 +254,7 @@ func (s *scheduler) fire() {
 	}
 }
 
-// advance moves time to the next event; false when there is none before the end.
+// advance moves time to the next event. It returns false if there is none before the end.
 func (s *scheduler) advance(end time.Time) bool {
 	next := time.Time{}
 	consider := func(t time.Time) {

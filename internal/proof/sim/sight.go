@@ -15,16 +15,17 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// hasSight reports whether chats in a seed's world are made their users' own, and shared again, while rights change.
+// hasSight reports whether the visibility of chats in a seed's world changes between their users and the whole
+// organization, while rights change.
 func hasSight(seed uint64) bool { return seed/16%2 == 1 && seed/2%2 == 1 }
 
-// visibility is one that the seed chooses.
+// visibility returns a visibility that the seed chooses.
 func (w *world) visibility() catalog.Visibility {
 	return []catalog.Visibility{catalog.SeesOwn, catalog.SeesAll}[w.work.IntN(2)]
 }
 
-// sight changes who sees chats: those of the organization, those of an agent, or all of them, by a key of a user, which
-// may be a manager's.
+// sight changes the visibility of chats: those of the organization, those of an agent, or all of them for a key of a
+// user. That user may be a manager.
 func (w *world) sight(ctx context.Context, d *deployment, organization, user, agent string) error {
 	by, scope, p := tenant.Platform(), record.Of(organization), w.powers
 	key := tenant.NewKey{Name: "k", UserID: user}
@@ -59,8 +60,8 @@ func (w *world) sight(ctx context.Context, d *deployment, organization, user, ag
 	return err
 }
 
-// sees reports whether a user with a key, of a rank, sees the chats of an owner with agents: these are shared, by the
-// organization and by each of the agents, or the user owns them, manages, or has a key that sees all.
+// sees reports whether a user with a key of a rank sees the chats of an owner with agents. The organization and each of
+// the agents may share them. Otherwise the user must own them, manage, or have a key that sees all.
 func (r rights) sees(u catalog.User, k catalog.APIKey, rank int, n need) bool {
 	if n.owner == "" || n.owner == u.ID || rank >= ranks["manager"] || k.Sees == catalog.SeesAll {
 		return true
@@ -72,15 +73,15 @@ func (r rights) sees(u catalog.User, k catalog.APIKey, rank int, n need) bool {
 	return shared
 }
 
-// nobody is an owner whose chats are seen by those alone who see those of all.
+// nobody is an owner whose chats only those see who see all chats.
 const nobody = "nobody"
 
-// place names a chat as long as it is not deleted.
+// epochOf names a chat as long as it is not deleted.
 func epochOf(organization, chat string, epoch int) string {
 	return fmt.Sprint(organization, "/", chat, "/", epoch)
 }
 
-// owned notes whose a new run is: of the user who has begun its chat. The run must have the same owner.
+// owned records the owner of a new run: the user who has begun its chat. The run must have the same owner.
 func (c *checker) owned(r record.Run) {
 	at := epochOf(r.Organization, r.Chat, r.Epoch)
 	if r.Turn == 1 {
@@ -92,8 +93,8 @@ func (c *checker) owned(r record.Run) {
 	}
 }
 
-// listed checks the listings by user after a commit: each run is in that of who has begun its chat, in no other, and
-// leaves it when it is removed.
+// listed checks the listings by user after a commit. Each run is in the listing of the user who has begun its chat, and
+// in no other. It leaves the listing when it is removed.
 func (c *checker) listed(ops []table.Op) {
 	for _, op := range ops {
 		kind, id, _ := strings.Cut(op.Item.Part, "/")
@@ -113,13 +114,13 @@ func (c *checker) listed(ops []table.Op) {
 	}
 }
 
-// chatNow is the user whose chat it is, if there is one, and how many chats had been begun by then.
+// chatNow has the owner of a chat, if it has one, and how many chats had been begun by then.
 type chatNow struct {
 	owner string
 	begun int
 }
 
-// chat is the owner of a chat now.
+// chat returns the present owner of a chat.
 func (c *checker) chat(organization, id string) chatNow {
 	now := chatNow{begun: len(c.owners)}
 	if e, err := c.store().Chat(context.Background(), record.Of(organization), id); err == nil {
@@ -128,12 +129,12 @@ func (c *checker) chat(organization, id string) chatNow {
 	return now
 }
 
-// still is the user whose chat it was, if nobody can have begun it again since.
+// still returns the owner of a chat, if nobody can have begun it again since.
 func (c *checker) still(was chatNow) (owner string, known bool) {
 	return was.owner, len(c.owners) == was.begun
 }
 
-// toPost is what is enough to post a message to a chat.
+// toPost returns the rights with which a client may post a message to a chat.
 func (c *client) toPost(m intake.Message, chat chatNow) need {
 	n := need{level: tenant.LevelRun, agents: c.all(), owner: nobody}
 	owner, known := c.checker.still(chat)
@@ -146,14 +147,14 @@ func (c *client) toPost(m intake.Message, chat chatNow) need {
 	return n
 }
 
-// toWrite is what is enough to write into the chat of a run.
+// toWrite returns the rights with which a client may write into the chat of a run.
 func (c *client) toWrite(run string) need {
 	n := c.to(run)
 	n.agents = c.all()
 	return n
 }
 
-// attach refers to files for a message, as far as the client may read them.
+// attach returns references to the files that the client may read, for a message.
 func (c *client) attach(ctx context.Context, d *deployment, ids []string) ([]record.FileRef, error) {
 	if c.powers == nil {
 		return d.files.Attach(ctx, c.who.Scope(), ids, func(record.File) error { return nil })
@@ -175,8 +176,8 @@ func (c *client) attach(ctx context.Context, d *deployment, ids []string) ([]rec
 	})
 }
 
-// checkFile checks an answer to a client that would read a file: it is its own, or of a run that it sees. A file that
-// no run has held is everybody's where chats are.
+// checkFile checks the response to a client that reads a file. The file must be the client's own, or of a run that it
+// sees. Where chats are for everybody, so is a file that no run has held.
 func (c *client) checkFile(
 	d *deployment, t text, began time.Time, f record.File, before []lifecycle.Whose, err error,
 ) {
@@ -212,7 +213,7 @@ func (c *client) checkFile(
 	}
 }
 
-// checkShown checks that a run's sender may see the earlier turn that the model is shown.
+// checkShown checks that a run's sender may see the earlier turn that the model receives.
 func (c *checker) checkShown(run record.Run, turn string) {
 	p, of := c.world.powers, c.whose[turn]
 	if p == nil {

@@ -15,11 +15,11 @@ type Report struct {
 	Years   float64
 	Faults  map[string]int
 	Ends    map[string]int // runs by final status
-	// Documents says what became of documents and searches in worlds that have some, by what.
+	// Documents counts the events of documents and searches in worlds that have some, by kind.
 	Documents map[string]int
-	// Rollups says what was rolled up and asked in worlds with accountants, by what.
+	// Rollups counts the rollups and questions in worlds with accountants, by kind.
 	Rollups map[string]int
-	// Floods has what happened in worlds with floods, by what.
+	// Floods counts the events in worlds with floods, by kind.
 	Floods map[string]int
 	// AtOnce is how many runs were stored with a claim of the process that accepted them.
 	AtOnce  int
@@ -45,7 +45,7 @@ func Has(kind string, seed uint64) bool {
 	}
 }
 
-// Simulate runs a seed: clients and faults for a while, then neither, until everything has settled.
+// Simulate runs a seed. It has clients and faults for a while, then neither, until everything has settled.
 func Simulate(seed uint64, log io.Writer) Report {
 	rates := []float64{0, 0.02, 0.05, 0.12}
 	w := newWorld(seed, rates[seed%uint64(len(rates))])

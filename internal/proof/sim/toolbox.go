@@ -45,12 +45,12 @@ func (t *toolbox) Open(ctx context.Context, _ string, _ []string) ([]tool.Offer,
 	return offers, nil
 }
 
-// Listed is the same for all agents.
+// Listed returns the same tools for all agents.
 func (t *toolbox) Listed(ctx context.Context, organization string, ids []string) ([]tool.Offer, error) {
 	return t.Open(ctx, organization, ids)
 }
 
-// held is what the calls of an attempt have left open: a session with a server of tools.
+// held is a session with a server of tools that an attempt's calls have left open.
 type held struct {
 	process *process
 	run     string // whose calls are made in it
@@ -70,7 +70,7 @@ func (c *checker) calledIn(h *held, i tool.Invocation) {
 	}
 }
 
-// heldByNobody checks that no session is left once no attempt is.
+// heldByNobody checks that no session is left when there are no attempts.
 func (c *checker) heldByNobody() {
 	for _, h := range c.held {
 		if !h.ended && !h.process.dead {

@@ -11,18 +11,18 @@ import (
 	"agentplatform/internal/store/queue/localqueue"
 )
 
-// hasFloods reports whether a world is a laptop's: one process, whose queue shares its workers out, with users who let
-// many runs pause and answer them together.
+// hasFloods reports whether a world is a laptop's. It has one process, whose queue shares its workers out. Its users
+// let many runs pause and answer them together.
 func hasFloods(seed uint64) bool { return seed%16 == 3 || seed%16 == 5 || seed%16 == 8 }
 
 // units are the workers of a laptop in a world with floods, with the reserve.
 var units = share.Limits{All: 4, Reserve: 2}
 
-// most is how many of them an organization may have: all but half of the reserve.
+// most is the largest number of these workers that an organization may have: all but half of the reserve.
 const most = 3
 
-// turns is the queue of a process that shares its workers out, and an account of its own of who has which turn. It
-// knows only who waits and who has workers.
+// turns is the queue of a process that shares its workers out, with a record of its own of the turns. It knows only
+// which users wait and which have workers.
 type turns struct {
 	*world
 	process *process
@@ -37,7 +37,7 @@ type turns struct {
 	passed  map[[2]share.Holder]int
 }
 
-// reservation is a worker that is reserved for what a request accepts.
+// reservation is a worker that is reserved for a request's run.
 type reservation struct{ request *actor }
 
 func newTurns(w *world, p *process) *turns {
@@ -47,7 +47,7 @@ func newTurns(w *world, p *process) *turns {
 	}
 }
 
-// owner is whose run a message is for, not who the message names.
+// owner returns the owner of a message's run, not the user whom the message names.
 func (t *turns) owner(m queue.Message) share.Holder {
 	if r, there := t.checker.runs[m.Nudge.ID]; there {
 		return share.Holder{Organization: r.Organization, User: r.User}
@@ -55,7 +55,7 @@ func (t *turns) owner(m queue.Message) share.Holder {
 	return share.Holder{Organization: m.Group, User: m.User}
 }
 
-// whole is the organization of a user.
+// whole returns the organization of a user.
 func whole(user share.Holder) share.Holder { return share.Holder{Organization: user.Organization} }
 
 func (t *turns) send(m queue.Message) error {
@@ -67,7 +67,7 @@ func (t *turns) send(m queue.Message) error {
 	return nil
 }
 
-// retry sends a message again after what failed has had some time.
+// retry sends a message again after a pause of two seconds.
 func (t *turns) retry(m queue.Message) {
 	t.at(t.now.Add(2*time.Second), func() {
 		if !t.process.dead {
@@ -76,14 +76,14 @@ func (t *turns) retry(m queue.Message) {
 	})
 }
 
-// lost is a context that has ended: who receives with it does not wait.
+// lost is a context that has ended. A receive with it does not wait.
 var lost = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// deliver hands messages to workers, as long as workers are there.
+// deliver gives messages to workers, as long as there are free workers.
 func (t *turns) deliver(a *actor, handle func(a *actor, run string) error) {
 	for n, seen := 1, -1; ; n++ {
 		t.until(a, func() bool { return t.changes != seen && !t.away.After(t.now) })
@@ -107,8 +107,8 @@ func (t *turns) deliver(a *actor, handle func(a *actor, run string) error) {
 	}
 }
 
-// turn checks whose turn it is: who has no worker is passed by each other organization, or user of the same one, once
-// at most before its own turn.
+// turn checks the order of turns. A waiting user without a worker may be passed at most once by each other
+// organization, or by each other user of its own, before its own turn.
 func (t *turns) turn(who share.Holder) {
 	for _, other := range t.without(who) {
 		t.counted["waited for a turn"]++
@@ -128,7 +128,7 @@ func (t *turns) turn(who share.Holder) {
 	}
 }
 
-// without is who waits and has no worker: other organizations than somebody's, and other users of the same one.
+// without returns the waiting holders without a worker: other organizations, and other users of the same one.
 func (t *turns) without(who share.Holder) (list []share.Holder) {
 	seen := map[share.Holder]bool{who: true}
 	for _, other := range t.waiting {
@@ -143,7 +143,8 @@ func (t *turns) without(who share.Holder) (list []share.Holder) {
 	return list
 }
 
-// idle checks that no worker is free, where nobody is given one, while an organization that has none waits.
+// idle checks the state in which nobody is given a worker. No worker may be free while an organization without one
+// waits.
 func (t *turns) idle() {
 	for one := range t.reserved {
 		if one.request.done {
@@ -180,7 +181,8 @@ func (t *turns) giveBack(who share.Holder) {
 	t.changes++
 }
 
-// reserve is where a process executes what it accepts, if nobody waits for a worker who may have it.
+// reserve reserves a worker for the run of a request. It returns a function that executes the run, or nil if no worker
+// may be reserved.
 func (t *turns) reserve(organization, user string) func(func(context.Context)) {
 	if t.away.After(t.now) || t.work.IntN(4) == 0 {
 		return nil
@@ -216,7 +218,8 @@ func (t *turns) reserve(organization, user string) func(func(context.Context)) {
 	}
 }
 
-// room is where a process executes what it accepts: two runs beside each other, if it is not busy otherwise.
+// room returns a function that admits an accepted run to a process, two at the same time. Its result executes the run.
+// It is nil if the process is busy.
 func (w *world) room(d *deployment) func(_, _ string) func(func(context.Context)) {
 	free, begun := 2, 0
 	return func(_, _ string) func(func(context.Context)) {
@@ -239,7 +242,7 @@ func (w *world) room(d *deployment) func(_, _ string) func(func(context.Context)
 	}
 }
 
-// alone has a process be the only one, with a queue of its own, as on a laptop.
+// alone makes a process the only one, with a queue of its own, as on a laptop.
 func (w *world) alone(d *deployment) {
 	d.turns = newTurns(w, d.process)
 	d.executor.Queue, d.executor.Timer, d.executor.ProcessID = &portal{w, d.process, d.turns}, nil, d.name

@@ -10,11 +10,11 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// hasVoice reports whether the models of a seed's world write texts beside their calls, empty replies and structured
-// answers that do not fit: in one of eight.
+// hasVoice reports whether the models of a seed's world write texts next to their calls, empty replies, and structured
+// answers that do not fit. That is so in one of eight worlds.
 func hasVoice(seed uint64) bool { return seed%8 == 6 }
 
-// voiced is the provider of such models, and cities the schema of the answers that half of the agents give.
+// voiced is the provider of such models. cities is the schema of the answers of half of the agents.
 const (
 	voiced = "voice"
 	cities = `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],` +
@@ -66,11 +66,11 @@ func (v *voice) Converse(ctx context.Context, r model.Request, emit func(string)
 	return reply, nil
 }
 
-// mark is what messages begin with: it distinguishes their runs.
+// mark matches the beginning of messages, which distinguishes their runs.
 var mark = regexp.MustCompile(`(?m)^#\d+$`)
 
-// objected reports whether a request asks for a better answer, and checks that the one before it is journalled: else an
-// attempt that takes over would ask again.
+// objected reports whether a request asks for a better answer. It checks that the earlier answer is journalled.
+// Otherwise an attempt that takes over would ask again.
 func (v *voice) objected(r model.Request) bool {
 	of := ""
 	for _, m := range r.Messages {
@@ -99,7 +99,8 @@ func (v *voice) objected(r model.Request) bool {
 	return true
 }
 
-// written is what readers should get of steps, each text behind a blank line, and how often the model has answered.
+// written returns the texts that readers should receive for steps, each after a blank line, and how often the model has
+// answered.
 func written(steps []record.Step) (texts []string, answers int) {
 	answer := ""
 	for _, step := range steps {
@@ -126,8 +127,8 @@ func written(steps []record.Step) (texts []string, answers int) {
 // breaks are blank lines, with the white space around them.
 var breaks = regexp.MustCompile(`[ \x{00A0}\x{200B}]*\n[ \x{00A0}\n]*\n[ \x{00A0}]*`)
 
-// texts checks that the answer of a run is the texts of its steps, as paragraphs, and without an answer that was
-// replaced; and that its model was asked to replace one at most.
+// texts checks the answer of a run: it is the texts of its steps, as paragraphs, without an answer that was replaced.
+// The model may have been asked to replace one at most.
 func (c *checker) texts(r record.Run) {
 	steps, err := c.store().Steps(context.Background(), r)
 	must(err)

@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// witness is a model that checks what it is shown before another answers.
+// witness is a model that checks its request before another model answers.
 type witness struct {
 	model.Model
 
@@ -24,14 +24,14 @@ func (w witness) Converse(ctx context.Context, r model.Request, emit func(string
 	return w.Model.Converse(ctx, r, emit)
 }
 
-// numbered is a message of which there is no other.
+// numbered returns a unique message.
 func (w *world) numbered(text string) string {
 	w.sent++
 	return fmt.Sprintf("#%d\n%s", w.sent, text)
 }
 
-// requested checks the conversation that a model is shown: the turns before, each once and in order, with the user's
-// words and how it ended; and each call with the arguments that its tool was called with.
+// requested checks the conversation that a model receives. It has the earlier turns, each once and in order, with the
+// user's words and the end. It has each call with the arguments of its tool.
 func (c *checker) requested(r model.Request) {
 	own := -1
 	for i, m := range r.Messages {
@@ -50,14 +50,14 @@ func (c *checker) requested(r model.Request) {
 	c.calls(run, r.Messages[own+1:])
 }
 
-// past is an earlier turn: the user's words with the names of files, and the end that the model is to be shown.
+// past is an earlier turn: the user's words with the names of files, and the end that the model must receive.
 type past struct {
 	run, words, end string
 	answered        bool
-	whole           bool // the end is all of the last message, else how it begins
+	whole           bool // the end is the whole last message, otherwise its beginning
 }
 
-// before are the turns of a run's chat that have ended, oldest first, as they are stored now.
+// before returns the ended turns of a run's chat, oldest first, as they are stored now.
 func (c *checker) before(run record.Run) (turns []past) {
 	for id := run.Previous; id != ""; {
 		e, err := c.store().Link(context.Background(), id)
@@ -65,7 +65,7 @@ func (c *checker) before(run record.Run) (turns []past) {
 			break
 		}
 		r := e.Value
-		if id = r.Previous; r.Removed || r.Refused || r.Epoch != run.Epoch { // of a refused one only a line is shown
+		if id = r.Previous; r.Removed || r.Refused || r.Epoch != run.Epoch { // a refused one is only a line
 			continue
 		}
 		in, err := c.store().Input(context.Background(), r)
@@ -107,7 +107,7 @@ func (c *checker) history(run record.Run, shown []model.Message, whole bool) {
 			words += len(one.words)
 		}
 	}
-	// rights may hide turns, and what is long is bounded
+	// rights may hide turns, and long content is bounded
 	whole = whole && c.world.powers == nil && len(turns) < 45 && words < 50_000
 	missing := func(upTo int) {
 		for _, one := range turns[next:upTo] {
@@ -145,7 +145,7 @@ func (c *checker) history(run record.Run, shown []model.Message, whole bool) {
 	missing(len(turns))
 }
 
-// calls checks the calls of a run as its model is shown them.
+// calls checks the calls of a run in its model's request.
 func (c *checker) calls(run record.Run, shown []model.Message) {
 	steps, err := c.store().Journal(context.Background(), run.ID())
 	must(err)

@@ -71,7 +71,7 @@ type world struct {
 	frames  *memtable.Table
 	trouble time.Duration // duration of clients' activity and of faults
 	quiet   bool          // faults have ended
-	away    time.Time     // until then the workers of worlds with floods take nothing up
+	away    time.Time     // until then the workers of worlds with floods accept no work
 	// models misbehave and panic, users leave, the streams' table hangs: in every other world, as less gets done there
 	strange     bool
 	queueDown   bool
@@ -83,7 +83,7 @@ type world struct {
 
 	processes []*deployment
 	people    []tenant.Principal
-	left      map[string]bool     // users who were deleted, alone or with their organization
+	left      map[string]bool     // deleted users, alone or with their organization
 	files     map[string][]string // uploaded files, by organization
 	agents    []string            // by organization: never, always
 	modes     map[string]string   // of approval, by agent
@@ -119,7 +119,7 @@ type deployment struct {
 	accounts *analytics.Analytics
 	replaced bool
 
-	remembers bool // it caches for a while who owns a key, and agents
+	remembers bool // it caches for a while the owners of keys, and agents
 }
 
 func newWorld(seed uint64, rate float64) *world {
@@ -350,11 +350,12 @@ func (w *world) deploy(name string) {
 	w.processes = append(w.processes, d)
 }
 
-// startsAtOnce says whether the processes of a world execute what they accept: in half of the worlds of every kind.
+// startsAtOnce reports whether the processes of a world execute the runs that they accept. They do in half of the
+// worlds of every kind.
 func startsAtOnce(seed uint64) bool { return bits.OnesCount64(seed)%2 == 1 }
 
-// stray sets a process's clock wrong, and sets it forward or back from time to time. It differs from the right
-// time by at most half of the skew.
+// stray sets a process's clock wrong, and moves it forward or back from time to time. It differs from the right time by
+// at most half of the skew.
 func (w *world) stray(p *process) {
 	if w.quiet || p.dead {
 		return
@@ -442,7 +443,7 @@ func (w *world) port(p *process, what string) {
 	if !w.quiet && w.chance.Float64() < w.rate/20 {
 		w.count("freeze")
 		still := time.Duration(w.chance.Int64N(int64(3 * lease)))
-		// where one clock says that a lease has ended and another does not
+		// where a lease has ended by one clock and not by another
 		if w.skew > 0 && w.skew < lease && w.chance.IntN(2) == 0 {
 			still = lease - time.Duration(w.chance.Int64N(int64(w.skew)))
 		}
@@ -479,7 +480,7 @@ func (w *world) tableFault(c faulttable.Call) faulttable.Fault {
 }
 
 // streamFault makes the streams' table hang for minutes, for all readers and writers, or fail once. Only writers of
-// frames and checks for readers are affected here: for readers, the text that they have in the end is checked.
+// frames and checks for readers are affected here. The final text of readers is checked.
 func (w *world) streamFault(p *process) faulttable.Fault {
 	if p.dead {
 		die()
@@ -565,10 +566,10 @@ func (q *portal) At(_ context.Context, _ string, at time.Time, m queue.Message) 
 
 func (q *portal) Stop(context.Context, string) error {
 	q.port(q.process, "timer")
-	return nil // too late in every case: what it would have stopped must do no harm
+	return nil // always too late: the timer that it would have stopped must do no harm
 }
 
-// consume is a worker's loop: one nudge at a time.
+// consume is a worker's loop: one wakeup at a time.
 func (w *world) consume(a *actor, d *deployment) {
 	for {
 		w.until(a, w.queue.ready)
@@ -630,7 +631,7 @@ func (w *world) sweep(a *actor, d *deployment) {
 	}
 }
 
-// pause is the time between two sweeps. Where clocks differ, some sweeps run exactly when the next thing is due by
+// pause returns the time between two sweeps. Where clocks differ, some sweeps run exactly when the next thing is due by
 // the process's own clock.
 func (w *world) pause(p *process) time.Duration {
 	next, ok := w.checker.nextDue()
@@ -640,7 +641,7 @@ func (w *world) pause(p *process) time.Duration {
 	return min(sweepPeriod, max(time.Second, next.Sub(w.now.Add(p.astray))))
 }
 
-// received is a webhook request as the receiver saw it.
+// received is a webhook request at the receiver.
 type received struct {
 	id, body string
 	at       time.Time

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// constraints are the values that something is compared with.
+// constraints returns the number of values that a filter compares with.
 func constraints(given any) int {
 	n := 0
 	switch given := given.(type) {
@@ -23,7 +23,7 @@ func constraints(given any) int {
 	return n
 }
 
-// admits says whether a filter is true of a vector's metadata. The whole filter is read, for any metadata:
+// admits reports whether a filter is true for a vector's metadata. The whole filter is read, for any metadata:
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-vectors-metadata-filtering.html
 func (c *collection) admits(given any, metadata map[string]any) (bool, error) {
 	object, is := given.(map[string]any)
@@ -41,8 +41,8 @@ func (c *collection) admits(given any, metadata map[string]any) (bool, error) {
 	return all, nil
 }
 
-// member is one member of a filter: $and, $or, or the name of metadata with a value or with operators. Operators that
-// s3index does not use are refused.
+// member evaluates one member of a filter: $and, $or, or the name of metadata with a value or with operators. Operators
+// that s3index does not use are refused.
 func (c *collection) member(name string, value any, metadata map[string]any) (bool, error) {
 	if name == "$and" || name == "$or" {
 		list, is := value.([]any)

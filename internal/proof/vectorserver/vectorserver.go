@@ -1,10 +1,10 @@
-// Package vectorserver is a server in memory that speaks the protocol of Amazon S3 Vectors, for tests: the operations
-// that s3index needs, and what it gives them, with the checks and bounds of the service's documentation.
+// Package vectorserver is an in-memory server with the protocol of Amazon S3 Vectors, for tests. It has the operations
+// that s3index needs, with the checks and bounds of the service's documentation.
 //
 // Its search is exact, where the service's is approximate (see Overlook). It knows no rights, rates, encryption or
-// time: nothing here says that a deployment may call the service, how fast that is, how much of what there is its
-// search finds, or how it behaves under load. What the documentation leaves open is refused or answered in the way that
-// helps a caller least.
+// time. So a test with it cannot show that a deployment may call the service, how fast the service is, its recall, or
+// its behaviour under load. Where the documentation is silent, the server refuses, or answers in the way that helps a
+// caller least.
 //
 // It imports the standard library.
 package vectorserver
@@ -31,15 +31,14 @@ type Server struct {
 	overlook func(key string) bool
 }
 
-// Overlook has queries with a filter overlook the vectors whose keys are of that kind, as an approximate search may
-// that returns fewer than there are; nil: none.
+// Overlook makes queries with a filter miss the vectors with such keys, as an approximate search may. nil: none.
 func (s *Server) Overlook(kind func(key string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.overlook = kind
 }
 
-// collection is what the service calls an index.
+// collection is an index in the words of the service.
 type collection struct {
 	name       string
 	dimensions int
@@ -71,15 +70,15 @@ const (
 	mostSegments   = 16
 	mostFound      = 10_000
 	mostBody       = 20 << 20
-	// listedBytes are those that are processed, after which a page of a listing ends. It is not documented what counts:
-	// here what is shown, and the vector.
+	// listedBytes is the number of processed bytes after which a page of a listing ends. The documentation does not
+	// define which bytes count. Here these are the returned data and the vector.
 	listedBytes = 1 << 20
 	pageOfQuery = 100
-	// mostConstraints are those of a filter; each value of a list is one.
+	// mostConstraints is the limit of a filter. Each value of a list counts as one.
 	mostConstraints = 100
 )
 
-// request has what any of the operations takes.
+// request has the parameters of all operations.
 type request struct {
 	VectorBucketName, IndexName string
 	DataType, DistanceMetric    string
@@ -308,7 +307,7 @@ func (c *collection) several(in request) (any, error) {
 	return map[string]any{"vectors": found}, nil
 }
 
-// shown is a vector as an answer has it.
+// shown returns a vector in the form of a response.
 func shown(v vector, in request, distance float64) map[string]any {
 	m := map[string]any{"key": v.Key}
 	if in.ReturnMetadata && len(v.Metadata) > 0 {
@@ -413,7 +412,7 @@ func norm(v []float32) float64 {
 	return math.Sqrt(sum)
 }
 
-// distance is 1 less the cosine.
+// distance returns 1 less the cosine.
 func distance(a, b []float32) float64 {
 	dot := 0.0
 	for i := range a {

@@ -36,7 +36,8 @@ func call(t *testing.T, s http.Handler, operation string, body m) (int, m) {
 	return w.Code, out
 }
 
-// serving has the bucket b with the index idx of two dimensions, whose metadata "text" is not filterable.
+// serving returns a server with the bucket b and the index idx of two dimensions. Its metadata "text" is not
+// filterable.
 func serving(t *testing.T) *vectorserver.Server {
 	t.Helper()
 	s := &vectorserver.Server{}

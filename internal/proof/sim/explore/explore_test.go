@@ -48,7 +48,7 @@ func worlds() []explore.World {
 	return list
 }
 
-// faults are the sets of faults, in the order of exploration: each alone, then some and all together.
+// faults returns the sets of faults, in the order of exploration: each alone, then some and all together.
 func faults() (list []explore.Faults) {
 	alone := []explore.Faults{
 		{Lost: 1}, {Doubled: 1}, {Unanswered: 1}, {ClientsCrash: true}, {WorkersCrash: 2}, {Lapses: 1}, {Expires: 1},

@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// visit explores every successor of a state, and says whether that was complete.
+// visit explores every successor of a state, and reports whether that was complete.
 func (w *world) visit(s *state) (complete bool) {
 	name := s.name(w.seed)
 	if _, known := w.visited[name]; known {
@@ -47,7 +47,7 @@ func (w *world) way() string {
 // patience is how often a settling world may advance its clock.
 const patience = 20
 
-// drain lets time pass and runs what is due until nothing is left to do; then it checks the final state.
+// drain advances time and runs everything due until nothing is left to do. Then it checks the final state.
 func (w *world) drain(s *state) {
 	name := s.content
 	for _, c := range s.clients {
@@ -87,7 +87,7 @@ func (w *world) audit(s *state) (*invariant.Audit, map[string]bool) {
 	return a, due
 }
 
-// checkStep checks what a commit did to an item.
+// checkStep checks a commit's change of an item.
 func (w *world) checkStep(who *life, key table.Key, was, is *table.Item) {
 	before, after := invariant.NewAudit(), invariant.NewAudit()
 	if was == nil {

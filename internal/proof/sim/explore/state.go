@@ -21,9 +21,9 @@ const (
 	expiry = pauseExpiry + time.Hour
 )
 
-// Faults is the faults that may happen in a world.
+// Faults has the faults that may happen in a world.
 type Faults struct {
-	Lost, Doubled   int // nudges
+	Lost, Doubled   int // wakeups
 	Unanswered      int // commits that succeed although their caller gets outcome unknown
 	ClientsCrash    bool
 	WorkersCrash    int // how often, over all workers
@@ -47,8 +47,8 @@ type state struct {
 	clients []*node
 	crashed uint32 // clients whose process has crashed already, by bit
 	workers []*node
-	taken   []string // nudges received so far, which name lives
-	queue   []string // waiting nudges, sorted
+	taken   []string // wakeups received so far, which name lives
+	queue   []string // waiting wakeups, sorted
 	alarms  []fuse
 	left    Faults
 }
@@ -66,7 +66,7 @@ func (s *state) copy() *state {
 	return &c
 }
 
-// name identifies a state: two states of the same name have the same future. Workers are interchangeable.
+// name identifies a state. Two states with one name have the same future. Workers are interchangeable.
 func (s *state) name(seed maphash.Seed) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -142,8 +142,8 @@ func (e event) String() string {
 	}[e]
 }
 
-// choices are the possible next events. Where a call commutes with all others at any time, its actor goes first:
-// the other orders lead to the same states.
+// choices returns the possible next events. If a call commutes with all others at any time, its actor goes first. The
+// other orders lead to the same states.
 func (w *world) choices(s *state) (list []choice) {
 	offer := func(n *node, actor int, mayCrash bool) {
 		list = append(list, choice{what: goOn, actor: actor})
@@ -195,8 +195,8 @@ func (w *world) choices(s *state) (list []choice) {
 	return list
 }
 
-// apart says whether a call commutes with all that others do now or later: a queued message may be received at any
-// later time; a response belongs to its client; an idempotency record belongs to one client; and an item that is
+// apart reports whether a call commutes with all present and later calls of others. A queued message may be received at
+// any later time. A response belongs to its client. An idempotency record belongs to one client. An item that is
 // written once does not change.
 func (w *world) apart(s *state, c *call) bool {
 	switch c.kind {
@@ -213,8 +213,8 @@ func (w *world) apart(s *state, c *call) bool {
 
 func (w *world) own(k table.Key) bool { return strings.HasPrefix(k.Part, "idem/") && !w.SharesKeys }
 
-// once says whether an item is never written again; commits are checked for that. A parked message that is
-// withdrawn is removed.
+// once reports whether an item is never written again. Commits are checked for that. A parked message that is withdrawn
+// is removed.
 func (w *world) once(k table.Key) bool {
 	kind, _, _ := strings.Cut(k.Sort, "/")
 	return strings.HasPrefix(k.Part, "run/") &&
@@ -240,7 +240,7 @@ func (s *state) overdue() bool {
 	return false
 }
 
-// after is the state after a choice.
+// after returns the state after a choice.
 func (w *world) after(s *state, c choice) *state {
 	s = s.copy()
 	switch c.what {
@@ -259,7 +259,7 @@ func (w *world) after(s *state, c choice) *state {
 	case crash:
 		if c.actor >= firstWorker {
 			s.left.WorkersCrash--
-			s.workers[c.actor-firstWorker] = nil // and what it had received is lost with it
+			s.workers[c.actor-firstWorker] = nil // its received message is lost with it
 			break
 		}
 		s.crashed |= 1 << c.actor
@@ -278,7 +278,7 @@ func (w *world) after(s *state, c choice) *state {
 	return s
 }
 
-// turn is an actor's call in a table: nothing else determines its result.
+// turn is an actor's call in a table. Nothing else determines its result.
 type turn struct {
 	table uint64
 	now   time.Duration
@@ -309,7 +309,7 @@ func (w *world) step(s *state, n *node, how event) *node {
 	return known.next
 }
 
-// take records that a nudge is received, and returns how often it was before.
+// take records the receipt of a wakeup, and returns how often it was received before.
 func (s *state) take(nudge string) (before int) {
 	for _, t := range s.taken {
 		if t == nudge {
@@ -321,7 +321,7 @@ func (s *state) take(nudge string) (before int) {
 	return before
 }
 
-// work starts a worker's handling of a nudge.
+// work starts a worker's handling of a wakeup.
 func (s *state) work(w *world, worker int, nudge string) {
 	s.workers[worker] = w.next(w.begin(w.handling(nudge, s.take(nudge))), seen{now: s.now})
 	if s.workers[worker].next == nil {

@@ -1,12 +1,12 @@
-// Package explore is a model checker for a small deployment: a few clients and workers over one table, and every
-// order of their calls, with lost and doubled nudges, crashes, leases that end and timers that fire. The
-// simulation runs random histories of a large world; this visits every state of a small one.
+// Package explore is a model checker for a small deployment: a few clients and workers over one table. It visits every
+// order of their calls, with lost and doubled wakeups, crashes, leases that end and timers that fire. The simulation
+// runs random histories of a large world; this visits every state of a small one.
 //
-// The use cases are the real ones. What makes that affordable: an actor is a function of what it has observed.
-// What it does next, given its observations, is found by running it once over a recording (tape) of them; states
-// of the world are then values, and a transition costs no more than the call itself.
+// The use cases are the real ones. An actor is a function of its observations. One run over a recording of them (tape)
+// finds its next call. So states of the world are values, and a transition costs no more than the call itself. That
+// makes the search affordable.
 //
-// It imports the use cases, as the simulation does; only tests import it.
+// It imports the use cases, as the simulation does. Only tests import it.
 package explore
 
 import (
@@ -23,7 +23,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// call is what an actor does at a port.
+// call is an actor's call of a port.
 type call struct {
 	kind callKind
 
@@ -53,8 +53,8 @@ const (
 	answer callKind = "answer" // a response to a client
 )
 
-// changes says whether others can observe that the call was made; a crash before any other call equals one a
-// little later.
+// changes reports whether others can observe that the call was made. A crash before any other call equals one a little
+// later.
 func (c *call) changes() bool {
 	return c.kind == commit || c.kind == send || c.kind == alarm || c.kind == answer
 }
@@ -87,7 +87,7 @@ type seen struct {
 	crashed bool // the process died instead
 }
 
-// named names a node: nodes of the same name continue in the same way.
+// named returns a node's name. Nodes with one name continue in the same way.
 func (n *node) named(seed maphash.Seed) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -100,7 +100,7 @@ func (n *node) named(seed maphash.Seed) uint64 {
 	return h.Sum64()
 }
 
-// hash identifies a result. Two errors of the same text are equal.
+// hash identifies a result. Two errors with one text are equal.
 func (s seen) hash(seed maphash.Seed) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -149,7 +149,7 @@ func hashItem(seed maphash.Seed, i *table.Item) uint64 {
 	return h.Sum64()
 }
 
-// life is one run of an actor: a client's script, or a worker's handling of one nudge.
+// life is one run of an actor: a client's script, or a worker's handling of one wakeup.
 type life struct {
 	name  string // unique in a world
 	works bool   // of a worker
@@ -165,7 +165,7 @@ func (l *life) number() uint32 {
 	return h.Sum32()
 }
 
-// node is a point in a life: what has been observed so far, which determines what is done next.
+// node is a point in a life. Its observations so far determine the next call.
 type node struct {
 	life  *life
 	path  []seen
@@ -174,7 +174,7 @@ type node struct {
 	name  uint64
 	after map[uint64]*node
 
-	memory string // all that remains of what was observed before the last resting point
+	memory string // all that remains of the observations before the last resting point
 	since  int    // the position of that in the path
 }
 
@@ -201,7 +201,7 @@ func (t *tape) rest(memory string) {
 // unanswered stops an actor at a call.
 type unanswered struct{ call call }
 
-// crashed ends what a process was doing.
+// crashed ends the work of a process.
 type crashed struct{}
 
 // follow runs a life to the end of its tape.
@@ -298,7 +298,7 @@ func (t *tape) At(_ context.Context, _ string, at time.Time, m queue.Message) er
 	return t.call(call{kind: alarm, message: m, at: at}).err
 }
 
-// too late in every case: what it would have stopped must do no harm
+// Stop does nothing, as if it always came too late. The timer that it would have stopped must do no harm.
 func (t *tape) Stop(context.Context, string) error { return nil }
 
 // The host.
@@ -320,7 +320,7 @@ func (t *tape) Gate() (open, wait func()) {
 	return func() {}, func() { panic("nobody else is there who could open it") }
 }
 
-// NewID is different in every life, and the same whenever the life is repeated.
+// NewID returns an id that is different in every life, and the same whenever the life is repeated.
 func (t *tape) NewID() string {
 	t.ids++
 	return host.FormatID(t.Now(), uint64(t.life.number())<<16|uint64(t.ids))

@@ -36,20 +36,20 @@ const (
 	orgCap        = 2
 )
 
-// World is what is explored.
+// World is a small deployment to explore.
 type World struct {
 	Name    string
 	Clients []Script
 	Workers int
 	UserCap int
 	Faults  Faults
-	// TakesBack says that parked messages are withdrawn in this world.
+	// TakesBack means that parked messages are withdrawn in this world.
 	TakesBack bool
-	// Deletes says that chats are deleted in this world.
+	// Deletes means that chats are deleted in this world.
 	Deletes bool
-	// FollowsUp says that messages are added to runs by id: such runs never complete by themselves.
+	// FollowsUp means that messages are added to runs by id. Such runs never complete by themselves.
 	FollowsUp bool
-	// SharesKeys says that two clients send messages with the same idempotency key.
+	// SharesKeys means that two clients send messages with the same idempotency key.
 	SharesKeys bool
 }
 
@@ -178,7 +178,7 @@ func (w *world) begin(l *life) *node {
 	return n
 }
 
-// next is the node that an actor reaches when its call returns.
+// next returns the node that an actor reaches when its call returns.
 func (w *world) next(n *node, s seen) *node {
 	name := s.hash(w.seed)
 	if known, there := n.after[name]; there {
@@ -193,7 +193,7 @@ func (w *world) next(n *node, s seen) *node {
 	return after
 }
 
-// handling is a worker's handling of a nudge that was received n times before.
+// handling is a worker's handling of a wakeup that was received n times before.
 func (w *world) handling(run string, n int) *life {
 	return &life{name: fmt.Sprintf("nudge %s %d", run, n), works: true, lead: func(t *tape) any {
 		_ = w.deploy(t).worker.Handle(context.Background(), run)
@@ -208,7 +208,7 @@ func (w *world) sweep(now time.Duration) *life {
 	}}
 }
 
-// Script is what a client does. It is run repeatedly over its observations, so it must depend on nothing else.
+// Script makes a client's requests. It is run repeatedly over its observations, so it must depend on nothing else.
 type Script func(c *Client)
 
 // Client makes requests. When a process dies during a request, the client makes the same request to the next
@@ -225,7 +225,7 @@ type Client struct {
 	told   told
 }
 
-// told is what a client knows from responses.
+// told has a client's knowledge from responses.
 type told struct {
 	accepted  []string // messages, by the ids of the runs that they are or will become
 	cancelled []string
@@ -256,7 +256,7 @@ func (c *Client) request(do func(ctx context.Context, d *deployment)) {
 					panic(r)
 				}
 				if died = r != nil; died {
-					c.told = before // it got no response about what was done
+					c.told = before // it got no response to the completed request
 				}
 			}()
 			c.tape.rest(fmt.Sprint(c.at, c.again, c.keys, c.parked, c.run, c.told))
@@ -277,7 +277,7 @@ func (c *Client) Post(chat, text string, enqueue bool) {
 	c.post(m, "chat_busy", "parked_queue_full", "user_concurrency_cap", "organization_concurrency_cap")
 }
 
-// PostAs sends a message with a key that other clients use as well; nothing but that conflicts with it.
+// PostAs sends a message with a key that other clients use as well. It may only fail because of that key.
 func (c *Client) PostAs(key, chat, text string) {
 	c.post(intake.Message{AgentID: c.world.agent, Text: text, ChatID: chat, Key: key})
 }

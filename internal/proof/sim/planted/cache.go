@@ -7,8 +7,8 @@ const (
 	tablePort  = "internal/store/table/table.go"
 )
 
-// CacheBugs are ways in which the cache of the laptop's table could return what is not stored any more, or not yet. The
-// simulation has another table: the tests of this one must find them.
+// CacheBugs returns ways in which the cache of the laptop's table could return outdated or uncommitted items. The
+// simulation has another table, so the tests of this one must find them.
 func CacheBugs() []Bug {
 	one := func(name, file, old, new string) Bug { return Bug{Name: name, Edits: []Edit{{file, old, new}}} }
 	const replaced = "			c.put(k.Part, p.with(k.Sort, item))\n"

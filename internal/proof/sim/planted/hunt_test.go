@@ -17,8 +17,9 @@ import (
 	"agentplatform/internal/proof/sim/planted"
 )
 
-// Plants each bug in turn and has the simulation find it: with the seed that found it when it was last looked for from
-// the first seed on, and from there again where that one does not, as the sources have changed since.
+// Plants each bug in turn and makes the simulation find it. It starts with the seed that found the bug in the last
+// search from the first seed on. If the sources have changed and that seed does not find it, the search starts from
+// there.
 func TestEveryBugIsFound(t *testing.T) {
 	if !*plant {
 		t.Skip("make planted does")
@@ -53,14 +54,14 @@ func TestEveryBugIsFound(t *testing.T) {
 // hunt is the search for all bugs.
 type hunt struct {
 	program program
-	noted   map[string]int // the seed that finds a bug, when last looked for from the first one on
+	noted   map[string]int // the seed that found a bug in the last search from the first seed on
 	mu      sync.Mutex
 	needed  map[string]int // the same, of this search
-	again   int            // so many were not found by what was noted
+	again   int            // the number of bugs that the noted seed did not find
 	good    map[int]bool   // seeds that pass without any bug
 }
 
-// find returns the seed that finds a bug, and what it broke; 0: none did.
+// find returns the seed that finds a bug, and the broken invariant; 0: none did.
 func (h *hunt) find(t *testing.T, bug int, b planted.Bug) (seed int, what string) {
 	if noted := h.noted[b.Name]; noted > 0 {
 		if seed, what = h.try(t, bug, noted, 1, ""); seed > 0 {
@@ -77,8 +78,8 @@ func (h *hunt) find(t *testing.T, bug int, b planted.Bug) (seed int, what string
 	return 0, ""
 }
 
-// note takes down what finds a bug, with -anew in the file, too: a hunt that is broken off has not been for
-// nothing.
+// note records the seed that finds a bug. With -anew it also writes it to the file, so that a hunt that is broken off
+// keeps its results.
 func (h *hunt) note(t *testing.T, name string, seed int, again bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,8 +95,8 @@ func (h *hunt) note(t *testing.T, name string, seed int, again bool) {
 
 var found = regexp.MustCompile(`seed (\d+): (.*)`)
 
-// try runs n seeds with a bug, those of them whose worlds are of a kind. It returns the first that finds it, and what
-// it broke; 0: none did.
+// try runs n seeds with a bug, as far as their worlds are of a kind. It returns the first seed that finds it, and the
+// broken invariant; 0: none did.
 func (h *hunt) try(t *testing.T, bug, first, n int, worlds string) (seed int, what string) {
 	out, failed := h.program.run(t, bug, "-test.run", "TestSimulation", "-first", strconv.Itoa(first), "-seeds",
 		strconv.Itoa(n), "-worlds", worlds)
@@ -132,7 +133,7 @@ func (h *hunt) passesWithout(t *testing.T, seed int) {
 	h.mu.Unlock()
 }
 
-// report says how many bugs were found, and how far from the first seed; with -anew it notes the seeds.
+// report prints how many bugs were found, and how far from the first seed. With -anew it records the seeds.
 func (h *hunt) report(t *testing.T) {
 	var counts []int
 	for _, n := range h.needed {
@@ -149,7 +150,7 @@ func (h *hunt) report(t *testing.T) {
 	}
 }
 
-// write writes the notes: of what was found, and of all others what they were.
+// write writes the seeds: the new ones of the found bugs, and the old ones of all others.
 func (h *hunt) write(t *testing.T) {
 	var text strings.Builder
 	for _, b := range planted.Bugs() {

@@ -1,9 +1,9 @@
-// Package planted is a catalogue of bugs that careless versions of such a service have, each as a replacement of
-// text in a source file. The simulation must find every one; a bug that it does not find is a hole in the
-// simulation.
+// Package planted is a catalogue of bugs that careless versions of such a service have. Each is a replacement of text
+// in a source file. The simulation must find every one. A bug that it does not find is a hole in the simulation.
 //
-// A bug is planted through the compiler's -overlay: the tree is not changed. `make planted` plants all of them in one
-// program and switches on one after the other, with the seeds of seeds.txt; `make planted-anew` notes those.
+// A bug is planted through the compiler's -overlay, so the tree does not change. `make planted` plants all of them in
+// one program. It switches on one after the other, with the seeds of seeds.txt. `make planted-anew` records those
+// seeds.
 //
 // The package knows the sources only as text, and imports only the standard library.
 package planted
@@ -21,7 +21,7 @@ import (
 type Bug struct {
 	Name  string
 	Edits []Edit
-	// Explored says that the simulation finds it too rarely: the exploration of small worlds must find it.
+	// Explored means that the simulation finds it too rarely. The exploration of small worlds must find it.
 	Explored bool
 	// Kind is the kind of the simulation's worlds in which the bug can have an effect, where its file leaves that open.
 	Kind string
@@ -150,7 +150,7 @@ func (b Bug) Worlds() string {
 	}
 }
 
-// How a name gets its next turn in a line, and how it would keep the one that it had.
+// The line that gives a name its next turn, and one that would keep its old turn.
 const (
 	keeps = "		l.turn = append(l.turn, name)\n	}\n	return one\n"
 	kept  = "			l.turn = slices.Insert(l.turn, l.found, name)\n			return one\n		}\n" + keeps

@@ -69,8 +69,8 @@ func TestTheNotedSeedsAreOfTheCatalogue(t *testing.T) {
 	assert.Empty(t, noted, "the simulation looks for no such bugs")
 }
 
-// chosen returns the names that the flags mean, of these: those that match and, with -share, those of them that are
-// first when they are ordered by what they are hashed to together with the commit.
+// chosen returns the names that the flags select: those that match the pattern. With -share it is a part of these.
+// Their order is that of a hash of the name and the commit.
 func chosen(names []string, pattern, commit string, share int) []string {
 	match := regexp.MustCompile(pattern)
 	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !match.MatchString(n) })
@@ -81,7 +81,7 @@ func chosen(names []string, pattern, commit string, share int) []string {
 	return names[:(len(names)+share-1)/share]
 }
 
-// wanted is what is chosen of these names for this run, which says so where that is not all.
+// wanted returns the chosen ones of these names for this run. It logs it if these are not all.
 func wanted(t *testing.T, names []string) []string {
 	list := chosen(names, *only, *by, *share)
 	if *share > 1 {

@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// Variable is the environment variable that says which bug is in a program built from [Together]: the place of the
-// bug in the list, counted from 1. 0, or nothing: none.
+// Variable is the environment variable with the number of the active bug in a program built from [Together]. It is the
+// place of the bug in the list, counted from 1. 0, or nothing: none.
 const Variable = "PLANTED_BUG"
 
-// Together writes all the bugs behind one switch into dir, and a list of the files for the compiler's -overlay: one
-// program has each of them, and is compiled once. A function that bugs change stands there several times, as it is
-// and once for each of them, and [Variable] says which is called; so bugs may change the same lines.
+// Together writes all the bugs behind one switch into dir, and a list of the files for the compiler's -overlay. One
+// program has each of them, and is compiled once. A changed function stands there several times: unchanged, and once
+// for each of its bugs. [Variable] selects the called one, so bugs may change the same lines.
 //
 // Errors as of [Bug.Overlay], and for a bug that changes more than the bodies of functions.
 func Together(bugs []Bug, root, dir string) (list string, err error) {
@@ -72,14 +72,14 @@ func parse(name, text string) (*source, error) {
 	return s, err
 }
 
-// between is the text from one place to another.
+// between returns the text from one place to another.
 func (s *source) between(from, to token.Pos) string {
 	return s.text[s.set.Position(from).Offset:s.set.Position(to).Offset]
 }
 
 func (s *source) of(n ast.Node) string { return s.between(n.Pos(), n.End()) }
 
-// plant notes the functions that a bug changes, whose whole file would read text.
+// plant records the functions that a bug changes. text is the whole file with the bug.
 func (s *source) plant(bug int, name, text string) error {
 	changed, err := parse(s.name, text)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *source) plant(bug int, name, text string) error {
 		if s.variants[i] == nil {
 			s.variants[i] = map[int]string{}
 		}
-		// What the compiler and a panic say names the place in the tree, and the bug.
+		// Messages of the compiler and of a panic name the place in the tree, and the bug.
 		at := fmt.Sprintf("\n//line %s (%s):%d\n", s.name, name, changed.set.Position(after.Pos()).Line)
 		s.variants[i][bug] = at + changed.renamed(now, bug)
 		found = true
@@ -138,7 +138,7 @@ func (s *source) switched() string {
 	return out.String() + s.between(at, s.file.FileEnd) + behind.String()
 }
 
-// chooser is a function of the old name that calls the variant which was asked for.
+// chooser is a function with the old name that calls the selected variant.
 func (s *source) chooser(f *ast.FuncDecl, bugs []int) string {
 	receiver, call := "", ""
 	if f.Recv != nil {

@@ -34,8 +34,8 @@ func IngestBugs() []Bug {
 	}
 }
 
-// IndexBugs are ways in which the laptop's index could keep the words of what was deleted. The simulation has another
-// index: the tests of this one must find them.
+// IndexBugs returns ways in which the laptop's index could keep the words of deleted documents. The simulation has
+// another index, so the tests of this one must find them.
 func IndexBugs() []Bug {
 	const removes = "	if err := c.mark(); err != nil {\n		return err\n	}\n	return c.write(&batch{"
 	const loads = "	if err := c.load(); err != nil {\n		return err\n	}\n"
