@@ -40,7 +40,7 @@ func Named(namespace, name string, dimensions map[string]string) Metric {
 	return Metric(strings.Join(parts, " "))
 }
 
-// Name is the metric's name without namespace and dimensions.
+// Name returns the metric's name without namespace and dimensions.
 func (m Metric) Name() string {
 	_, rest, _ := strings.Cut(string(m), " ")
 	name, _, _ := strings.Cut(rest, " ")

@@ -20,7 +20,7 @@ const template = `{"Resources": {"A": {"Type": "AWS::CloudWatch::Alarm", "Proper
 	"TreatMissingData": "notBreaching", "Namespace": "N", "MetricName": "Load", "Statistic": "Sum", "Period": 300,
 	"Dimensions": [{"Name": "Queue", "Value": {"Fn::GetAtt": ["Q1", "QueueName"]}}]}}}}`
 
-// changed is the template with pairs of texts replaced.
+// changed returns the template with pairs of texts replaced.
 func changed(t *testing.T, pairs ...string) []byte {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {

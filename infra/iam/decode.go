@@ -109,7 +109,7 @@ func (q *request) unknown() error {
 	name := q.name()
 	if strings.HasPrefix(q.Header.Get("Content-Type"), "application/x-www-form-urlencoded") { // the query protocol
 		b, _ := q.body()
-		form, _ := url.ParseQuery(string(b)) // what there is of it
+		form, _ := url.ParseQuery(string(b)) // as far as it can be read
 		name = q.service + " " + form.Get("Action")
 	}
 	return fmt.Errorf("iam: it is not known which rights %s needs: add it to infra/iam/decode.go", name)

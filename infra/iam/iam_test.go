@@ -347,7 +347,7 @@ func TestWhatIsNotKnownIsNamed(t *testing.T) {
 	}
 }
 
-// stack is a small template: a function with its role, and what it uses.
+// stack is a small template: a function with its role, and the resources that it uses.
 const stack = `{"Resources": {
  "Core01234567": {"Type": "AWS::DynamoDB::GlobalTable", "Properties": {}},
  "Blobs01234567": {"Type": "AWS::S3::Bucket", "Properties": {}},
@@ -422,7 +422,7 @@ func TestDecisions(t *testing.T) {
 	alone := read(t, strings.Replace(stack, `":root"`, `":role/Another"`, 1))
 	d := alone.Decide("Role", iam.Call{Action: "kms:Decrypt", Resource: key, Context: bound("organization")})
 	assert.Contains(t, d.Why, "the policy of the key")
-	// and a key may let a role in by itself
+	// and a key may admit a role by its own policy
 	direct := read(t, strings.Replace(stack, `":root"`, `":role/Role"`, 1))
 	assert.True(t, direct.Decide("Role", iam.Call{Action: "kms:Encrypt", Resource: key}).Allowed)
 }
@@ -467,7 +467,7 @@ func TestWhatATemplateMayNotHave(t *testing.T) {
 	assert.ErrorContains(t, err, "two stacks")
 }
 
-// served is a guard of the worker, and what was forwarded last.
+// served returns clients of a guard of the worker, and the last forwarded request.
 func served(t *testing.T, ledger *iam.Ledger) (c clients, last *atomic.Value) {
 	t.Helper()
 	last = &atomic.Value{}
@@ -530,7 +530,7 @@ func TestAGuardForwardsWhatIsAllowedAndRefusesTheRest(t *testing.T) {
 	} {
 		err := call()
 		require.Error(t, err, want)
-		if !strings.HasPrefix(want, "sts") { // whose answers are XML
+		if !strings.HasPrefix(want, "sts") { // its responses are XML
 			assert.ErrorContains(t, err, want)
 			assert.ErrorContains(t, err, "AccessDenied", want)
 		}

@@ -133,8 +133,8 @@ func (s *Stacks) Programs() (programs []Program, err error) {
 	return programs, nil
 }
 
-// shapes has the values of references to a resource and to its attributes, by type. <> is the resource's name,
-// <Property> one of its properties, @ its Region and its account.
+// shapes has the values of references to a resource and to its attributes, by type. In them <> is the resource's name,
+// <Property> one of its properties, and @ its Region and its account.
 var shapes = map[string]map[string]string{
 	"AWS::DynamoDB::GlobalTable":       {"Ref": "<>", "Arn": "arn:aws:dynamodb:@:table/<>"},
 	"AWS::S3::Bucket":                  {"Ref": "<>", "Arn": "arn:aws:s3:::<>"},

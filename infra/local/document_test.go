@@ -160,7 +160,7 @@ func (e *embedder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if len(q.Input) > 1 { // chunks; else it is asked for its dimensions
+	if len(q.Input) > 1 { // chunks; otherwise it is a request for the dimensions
 		select {
 		case e.asked <- struct{}{}:
 		default:

@@ -34,7 +34,7 @@ var absent = map[string]string{
 // streamTask is the prefix of the stream service's task and its roles, which refer to the image repository.
 const streamTask = "StreamTask"
 
-// workerTasks is the setting of a world whose runs are executed by a container: see [world.worker].
+// workerTasks is the setting of a world in which a container executes the runs: see [world.worker].
 const workerTasks = "WORKER_TASKS"
 
 // filtered returns a template that LocalStack can deploy, and the logical ids of the resources that it left out.
@@ -165,7 +165,7 @@ func unversion(template map[string]any) {
 		return v
 	}
 	walk(template)
-	for _, v := range resources { // what the CDK has wait for an alias
+	for _, v := range resources { // the resources that the CDK makes wait for an alias
 		if r, _ := v.(map[string]any); r != nil {
 			if waits, ok := r["DependsOn"].([]any); ok {
 				r["DependsOn"] = slices.DeleteFunc(waits, func(id any) bool {

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// front is the single address of a world. It forwards requests as CloudFront and API Gateway would. Streams of runs and
-// waits for the inbox go to the stream service. Other requests with a streamed response go to their function with
-// response streaming. All the rest goes through LocalStack's API Gateway, with the key that it requires.
+// front returns the handler at the single address of a world. It forwards requests as CloudFront and API Gateway would.
+// Streams of runs and waits for the inbox go to the stream service. Other requests with a streamed response go to their
+// function with response streaming. All the rest goes through LocalStack's API Gateway, with the key that it requires.
 func front(gateway, stream *url.URL, chat http.Handler, key string) http.Handler {
 	service := httputil.NewSingleHostReverseProxy(stream)
 	service.FlushInterval, service.ErrorHandler = -1, unreachable

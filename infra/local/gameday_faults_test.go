@@ -85,7 +85,7 @@ func (d *day) functionsStop(t *testing.T, hook *standIn) {
 	d.await(t, working, "running", time.Minute)
 	d.operate(t, "-do", "stop", "functions")
 	time.Sleep(lastPoll)
-	_ = d.observe(t) // what was invoked before
+	_ = d.observe(t) // earlier invocations
 	stopped := time.Now()
 	late := d.begin(t, d.demo, "message", "hello") // by the function of POST /chat, which is not LocalStack's here
 	runs, hooks := d.metric(t, "ApproximateNumberOfMessagesVisible", "RunQueue"),
@@ -226,8 +226,8 @@ func (d *day) sample(t *testing.T, function string) []byte {
 	return sample
 }
 
-// functionsAreThrottled takes the concurrency of each function away, and gives it back. Those that queues invoke are
-// asked while nothing is in them: LocalStack would count a message as tried.
+// functionsAreThrottled removes the concurrency of each function, and restores it. Functions of queues are invoked
+// while their queue is empty. Otherwise LocalStack would count an attempt of a message.
 func (d *day) functionsAreThrottled(t *testing.T) {
 	t.Helper()
 	client := lambda.NewFromConfig(d.account)
@@ -263,7 +263,7 @@ func (d *day) functionsAreThrottled(t *testing.T) {
 	d.ordinary(t)
 }
 
-// rolledBack breaks a function, invokes it a few times, and rolls back what broke it.
+// rolledBack breaks a function, invokes it a few times, and rolls back the change that broke it.
 func (d *day) rolledBack(t *testing.T, function string, breaks, mend func(), invoke func() bool) {
 	t.Helper()
 	ended := d.metric(t, "Errors", function+"Function")
@@ -289,8 +289,8 @@ func (d *day) rolledBack(t *testing.T, function string, breaks, mend func(), inv
 		function+"Failing")
 }
 
-// queuesAreNotRead has nothing read the queues of jobs and documents, as when operate was cut off while it stopped the
-// functions. They are old after half an hour and an hour, which is not waited for.
+// queuesAreNotRead stops the reads of the queues of jobs and documents, as when operate was interrupted while it
+// stopped the functions. They are old after half an hour and an hour. The test does not wait for that.
 func (d *day) queuesAreNotRead(t *testing.T) {
 	t.Helper()
 	client := lambda.NewFromConfig(d.account)

@@ -69,7 +69,7 @@ func (o observed) says(text string) bool {
 	return slices.ContainsFunc(o.lines, func(l logged) bool { return strings.Contains(string(l.line), text) })
 }
 
-// TestGameDay is run by make gameday.
+// TestGameDay has the stories of a game day, one after the other. make gameday runs it.
 func TestGameDay(t *testing.T) {
 	if !*gameDay {
 		t.Skip("make gameday runs it")
@@ -154,7 +154,7 @@ func (d *day) observe(t *testing.T) observed {
 	t.Helper()
 	o := observed{values: map[cloudwatch.Metric]float64{}}
 	logs := cloudwatchlogs.NewFromConfig(d.account)
-	begun := map[string]cloudwatch.Metric{ // what an invocation counts as, by the group of the function's log
+	begun := map[string]cloudwatch.Metric{ // the metric of an invocation, by the group of the function's log
 		"Sweeper": d.metric(t, "Invocations", "SweeperFunction"),
 		"Api":     d.metric(t, "Invocations", "ApiFunction"),
 		"Worker":  d.metric(t, "NumberOfMessagesReceived", "RunQueue"),

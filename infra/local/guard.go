@@ -41,7 +41,7 @@ var granted = sync.OnceValues(func() (*iam.Stacks, error) {
 		if err := json.Unmarshal(raw, &t); err != nil {
 			return nil, err
 		}
-		unversion(t) // as what is called here
+		unversion(t) // functions are called without an alias here
 		if templates[what], err = json.Marshal(t); err != nil {
 			return nil, err
 		}
@@ -53,7 +53,7 @@ var granted = sync.OnceValues(func() (*iam.Stacks, error) {
 	return iam.Read(templates, region, account)
 })
 
-// guards are those of a world's programs.
+// guards are the guards of a world's programs.
 type guards struct {
 	stacks    *iam.Stacks
 	addresses map[string]string // by the programs' names
@@ -125,7 +125,7 @@ func (g *guards) know(t testing.TB, d *deployment, client *cloudformation.Client
 	g.names.Store(&names)
 }
 
-// eachResource visits what was deployed.
+// eachResource calls a function for each deployed resource.
 func (d *deployment) eachResource(t testing.TB, client *cloudformation.Client,
 	visit func(cloudtypes.StackResourceSummary),
 ) {
@@ -143,7 +143,7 @@ func (d *deployment) eachResource(t testing.TB, client *cloudformation.Client,
 	}
 }
 
-// physical are the names of the deployed resources of a type, with their logical ids.
+// physical returns the names of the deployed resources of a type, with their logical ids.
 func (d *deployment) physical(t testing.TB, kind string) map[string]string {
 	t.Helper()
 	ids := map[string]string{}

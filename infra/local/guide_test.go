@@ -64,7 +64,7 @@ func (w world) guided(t *testing.T, operate, script string, environ ...string) s
 	return string(out)
 }
 
-// operator is the compiled program of the operator's commands.
+// operator compiles the program of the operator's commands, and returns its path.
 func operator(t *testing.T) string {
 	t.Helper()
 	operate := filepath.Join(t.TempDir(), "operate")
@@ -114,7 +114,7 @@ func (w world) isRestored(t *testing.T, operate, script string) {
 		require.NoError(t, err)
 	}
 	undone := w.begin(t, w.agent(t), "message", "what will be undone")
-	w.await(t, undone, "completed", time.Minute) // nothing may write while the table is put back
+	w.await(t, undone, "completed", time.Minute) // nothing may write while the table is restored
 
 	said := w.guided(t, operate, script, "EARLIER="+earlier, "THEN="+then.UTC().Format(time.RFC3339))
 	assert.Contains(t, said, "that is, they would be; say -do", "it is said before it is done")
@@ -149,7 +149,7 @@ func (w world) isRestored(t *testing.T, operate, script string) {
 	w.await(t, w.begin(t, w.agent(t), "message", "after it"), "completed", time.Minute)
 }
 
-// items are a table's items, by their keys.
+// items returns a table's items, by their keys.
 func (w world) items(t *testing.T, client *dynamodb.Client, table string) map[string]map[string]types.AttributeValue {
 	t.Helper()
 	layout, all := dynamotable.Layout(), map[string]map[string]types.AttributeValue{}

@@ -44,7 +44,7 @@ func (w world) notePeaks() {
 	}
 }
 
-// processes are the process ids of one of a world's functions, by the output that names it.
+// processes returns the process ids of one of a world's functions, by the output that names it.
 func (d *deployment) processes(output string) (list []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is right
 	for _, file := range files {

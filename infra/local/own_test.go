@@ -83,7 +83,7 @@ func (w world) chatRequest(t testing.TB, fields ...string) *http.Request {
 	return r
 }
 
-// agent is the id of the agent Demo.
+// agent returns the id of the agent Demo.
 func (w world) agent(t testing.TB) string {
 	t.Helper()
 	list, _ := w.get(t, "/agents").body["agents"].([]any)

@@ -118,7 +118,7 @@ func (r *runtime) start() (*environment, error) {
 	return e, nil
 }
 
-// pids are the process ids of those that are idle.
+// pids returns the process ids of the idle processes.
 func (r *runtime) pids() (list []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -40,7 +40,7 @@ type service struct {
 	Queues    map[string]awssqs.Queue
 	Dead      map[string]awssqs.Queue
 	Functions map[string]awslambda.Function
-	Live      map[string]awslambda.Alias // what is invoked: the version of each function that is deployed
+	Live      map[string]awslambda.Alias // the invoked version of each function
 	Machine   awsstepfunctions.StateMachine
 	API       awsapigateway.RestApi
 
@@ -220,8 +220,8 @@ type consumer struct {
 	receives   int // receives before a message becomes a dead letter
 	visibility int // seconds; at least the function's timeout
 	// The age of the oldest message at which an alarm is raised, in seconds. The oldest message is one that has not
-	// been deleted, so messages in progress count. 0: work may take longer, and the alarm is raised by the number of
-	// waiting messages.
+	// been deleted, so messages in progress count. If it is 0, work may take longer. The alarm is then raised by the
+	// number of waiting messages.
 	old    float64
 	atOnce func(stage.Stage) int
 }
@@ -314,7 +314,7 @@ func (v *service) logs(name string) awslogs.LogGroup {
 	return v.groups[name]
 }
 
-// environment is the environment variables of every function and of the stream service.
+// environment returns the environment variables of every function and of the stream service.
 func (v *service) environment() map[string]*string {
 	e := map[string]*string{
 		"CORE_TABLE": v.data.Core.TableName(), "FEED_TABLE": v.data.Feed.TableName(),
@@ -431,7 +431,7 @@ func (v *service) grant(to awsiam.IGrantable, f function) {
 		}
 	}
 	v.grantCalls(f, allow)
-	if f.asks != "" { // nobody else may
+	if f.asks != "" { // no other function may
 		allow(true, []string{"lambda:InvokeFunction"}, v.Live[f.asks].FunctionArn())
 	}
 	allow(f.waitsPauses, []string{"states:StartExecution"}, v.Machine.StateMachineArn())
@@ -471,7 +471,7 @@ func (v *service) consume(c consumer) {
 		}))
 }
 
-// problemBody is the body of errors that API Gateway itself returns, in the form of all errors of the API.
+// problemBody returns the body of errors that API Gateway itself returns, in the form of all errors of the API.
 func problemBody(code, message, request string) string {
 	quoted := func(s string) string { b, _ := json.Marshal(s); return string(b) }
 	return fmt.Sprintf(`{"status":"error","code":%s,"message":%s,"detail":%s,"request_id":%s}`,
