@@ -1,9 +1,9 @@
 // Command bench measures the real process over HTTP, with durable writes, on this machine. The clients run on the same
 // machine.
 //
-// It builds the program, starts it with a new data folder, and prints a row for each figure: the idle process, streams,
-// runs, a start after kill -9, documents and searches. Memory and processor time come from /proc; outside of Linux they
-// are 0. With -sizes it measures large documents and the turns of knowledge bases in place of that.
+// It builds the program and starts it with a new data folder. It prints a row for each figure: the idle process,
+// streams, runs, a start after kill -9, documents and searches. Memory and processor time come from /proc; outside of
+// Linux they are 0. With -sizes it measures large documents and the turns of knowledge bases instead.
 package main
 
 import (

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// each calls do n times, from so many parallel clients, and returns the duration of each call. The first error ends it.
+// each calls do n times from several parallel clients, and returns the duration of each call. The first error ends it.
 func each(clients, n int, do func(i int) error) ([]time.Duration, error) {
 	took := make([]time.Duration, n)
 	group, ctx := errgroup.WithContext(context.Background())

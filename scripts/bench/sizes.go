@@ -190,7 +190,7 @@ func peakOfChildren(pid int) (most uint64) {
 	return most
 }
 
-// newBase makes a knowledge base with chunks of so many words.
+// newBase makes a knowledge base with chunks of the given number of words.
 func (s *server) newBase(chunk int) (string, error) {
 	var base struct {
 		ID string `json:"knowledge_base_id"`
@@ -273,7 +273,7 @@ func (s *server) follow(base string) (d oneDocument, stages string, err error) {
 	return d, stages, nil
 }
 
-// fillBase uploads so many small documents, by so many clients, and waits until all are ready.
+// fillBase uploads small documents from several parallel clients, and waits until all are ready.
 func (s *server) fillBase(base string, clients, documents int) error {
 	_, err := each(clients, documents/filesOfForm, func(form int) error { return s.upload(base, form) })
 	if err != nil {

@@ -78,8 +78,8 @@ func adjacent(words []string) []string {
 	return pairs
 }
 
-// marks matches the text that markitdown adds: the metadata of a book, pictures, the addresses of links, comments,
-// cells without a value, and the names that it gives to columns without one.
+// marks matches the text that markitdown adds. That is the metadata of a book, pictures, the addresses of links,
+// comments, cells without a value, and its own names of columns.
 var marks = regexp.MustCompile(`(?m)^\*\*(Title|Authors|Language|Publisher|Date|Description|Identifier):\*\*.*$|` +
 	`!\[[^\]]*\]\([^)]*\)|\]\([^)]*\)|<!--.*?-->|\bNaN\b|\bUnnamed: \d+|\\`)
 

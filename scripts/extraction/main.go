@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	beside   = ".peer" // of a text beside a file
+	beside   = ".peer" // ending of the file with a peer's text
 	fewWords = 20      // of a peer; fewer prove nothing
 	worst    = 30      // files that are shown
 )
@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// run reads all files of a folder by all readers, prints the tables, and returns what is wrong.
+// run reads all files of a folder with all readers, prints the tables, and returns the problems.
 func run(ctx context.Context, folder string, out io.Writer) error {
 	all, err := filepath.Glob(filepath.Join(folder, "*.*"))
 	all = slices.DeleteFunc(all, func(path string) bool { return strings.HasSuffix(path, beside) })

@@ -19,7 +19,7 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// cut is a table that accepts so many commits, and then refuses all.
+// cut is a table that accepts a number of commits, and then refuses all.
 type cut struct {
 	table.Table
 
@@ -35,7 +35,7 @@ func (c *cut) Commit(ctx context.Context, token string, ops ...table.Op) error {
 
 func stored(t table.Table) *record.Store { return record.New(t, &memblob.Store{}, host.System()) }
 
-// printed makes a first key, and returns what it prints.
+// printed makes a first key, and returns the output.
 func printed(t *testing.T, in table.Table, ifNone, again bool) (key string, err error) {
 	t.Helper()
 	var out bytes.Buffer

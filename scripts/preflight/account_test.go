@@ -44,7 +44,7 @@ func (s *services) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.asked = append(s.asked, action)
 	key := action
-	for name := range s.answers { // more than the action, where it matters what about
+	for name := range s.answers { // in some cases the parameters matter, too
 		if of, what, found := strings.Cut(name, "?"); found && of == action && strings.Contains(string(body), what) {
 			key = name
 		}

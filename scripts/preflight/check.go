@@ -125,7 +125,7 @@ func look(ctx context.Context, out io.Writer, c *account, s stage.Stage) (*answe
 			_, _ = fmt.Fprintf(out, "%s %s: %s\n", word, k.name, f.text)
 		}
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) || k.name == identityCheck && fatal > 0 {
-			break // nothing else can be asked
+			break // no other check can be made
 		}
 	}
 	_, _ = fmt.Fprintf(out, "%s: %d would make the deploy fail, %d may matter\n", s.Name, fatal, warned)

@@ -172,7 +172,7 @@ func TestWhatIsThereAlreadyIsNoObstacle(t *testing.T) {
 	a.stacks["agents-x-data"], a.stacks["agents-x-service"] = "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"
 	a.vpcs, a.left = 5, []string{"the bucket agents-x-data-1"} // its own
 	a.stage.Workers, a.stage.Chats, a.stage.Requests, a.stage.Concurrency = 50, 20, 20, 1000
-	a.unreserved = 700 // the stage's parts among what is reserved
+	a.unreserved = 700 // the stage's reserved parts
 	for _, k := range checks {
 		assert.Empty(t, k.judge(a), k.name)
 	}

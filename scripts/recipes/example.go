@@ -15,8 +15,8 @@ import (
 //go:embed patches/*.patch
 var patches embed.FS
 
-// example is the change that an engineer makes who follows a recipe. Its file has lines of three kinds, and then the
-// change as git diff -U1 prints it, made after those of the files before:
+// example is the change of an engineer who follows a recipe. Its file has lines of three kinds, and then the change as
+// git diff -U1 prints it. The change is made after those of the files before:
 //
 //	recipe: Add a metric                              the heading in CONTRIBUTING.md
 //	test: ./internal/wiring/boot TestParkedIsCounted  a package and a pattern of tests that must pass after it

@@ -70,7 +70,7 @@ func existsIn(root string) func(string) bool {
 	}
 }
 
-// command is a program to run in a folder.
+// command returns a program to run in a folder.
 func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Dir = dir

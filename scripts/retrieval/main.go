@@ -3,8 +3,11 @@
 //
 //	go run ./scripts/retrieval -collection DIR -python .cache/peers/retrieval/bin/python
 //
-// A collection is two files in the folder: NAME.docs.jsonl, a line {"id", "title", "text", "language"} for each
-// document, and NAME.queries.jsonl, a line {"id", "text", "relevant": ids of documents, "answers"} for each query.
+// A collection is two files in the folder:
+//
+//   - NAME.docs.jsonl: a line {"id", "title", "text", "language"} for each document.
+//   - NAME.queries.jsonl: a line {"id", "text", "relevant": ids of documents, "answers"} for each query.
+//
 // Without a language, the first part of the id is the language ("de-12"), or else English. Each collection is measured
 // as one base, and in one base with all the others. A collection with several languages is also measured as a base for
 // each of them. A collection with one language is also measured with the first 42 words of each document, because most
@@ -17,11 +20,11 @@
 // All searches use the service's analysis, chunking and ranking. A document is one chunk, or has chunks of the default
 // size and the score of its best chunk. Searches are exact and without an index. The chunks are also searched by the
 // laptop's index, and by that of AWS over a stand-in for S3 Vectors. bm25s has the stemmer of each document's language.
-// The command fails in these cases, in either figure:
+// The command fails in these cases. They count in either figure, and in nDCG in each language of a base:
 //
-//   - keyword search is below bm25s by more than 0.01,
-//   - hybrid search is below keyword search by more than 0.005, also in nDCG in any one language of a base,
-//   - the index of AWS is below the laptop's by more than 0.01.
+//   - Keyword search is below bm25s by more than 0.01.
+//   - Hybrid search is below keyword search by more than 0.005.
+//   - The index of AWS is below the laptop's by more than 0.01.
 //
 // The embedding model is the built-in one, or one behind a server with OpenAI's API, with its prefixes and its weight.
 // Without -query-prefix and -passage-prefix it has those of its family:
@@ -131,7 +134,7 @@ type row struct {
 	name string
 	figures
 	floors []string // the rows that it must not be below
-	slack  figures  // by which it may be below all the same
+	slack  figures  // how far it may be below them
 	found  map[string][]string
 	// known is the number of queries with known answers, answered the number of those whose quotes hold one. 0: not
 	// measured.

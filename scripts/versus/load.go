@@ -22,7 +22,7 @@ const (
 // server is a system that has been started.
 type server struct {
 	request func(context.Context) (*http.Request, error) // posts the message
-	answers []string                                     // what a right answer has in it
+	answers []string                                     // the texts that a right answer contains
 }
 
 // sample has the measures of one load of one system.

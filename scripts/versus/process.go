@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-const stopping = 20 * time.Second // so long a process may take to stop by itself
+const stopping = 20 * time.Second // the longest time that a process may take to stop
 
 // stage has the processes and folders that were made for one system in one round.
 type stage struct {

@@ -40,7 +40,7 @@ const (
 // ImportedFrom is the member of an agent's metadata that has its mark.
 const ImportedFrom = "imported_from"
 
-// cut returns at most so many characters of a text.
+// cut returns at most the given number of characters of a text.
 func cut(text string, most int) string {
 	if utf8.RuneCountInString(text) <= most {
 		return text

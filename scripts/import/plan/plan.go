@@ -109,7 +109,7 @@ type Finding struct {
 	Path    string   // of the object in the file, like .data[0].tools[1]; empty: the whole file
 	Members []string // of that object; none: the object itself
 	What    string
-	Do      string // what the user can do about it
+	Do      string // the user's action against it
 	Whole   bool   // it is about the object with all that is in it
 }
 
