@@ -29,7 +29,7 @@ type tree struct {
 	paths    map[string]bool            // files and folders, from the root
 	pages    map[string]string          // Markdown, by path
 	tests    map[string][]string        // names of tests, fuzz targets, benchmarks and examples, by folder
-	declared map[string]map[string]bool // by package name: what is declared at its top level, and its methods
+	declared map[string]map[string]bool // by package name: the declarations at its top level, and its methods
 	words    map[string]bool            // words in capitals in the sources: environment variables among them
 	targets  map[string]bool            // of make
 	routes   map[string]bool            // of the OpenAPI document, parameters as {}

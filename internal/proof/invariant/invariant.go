@@ -27,7 +27,7 @@ type Audit struct {
 	Ledger     map[string][]record.Entry // by run, or by its own id if it is of no run
 	Deliveries []record.Delivery
 	Decided    map[string][]string // the interrupts that a pause's end named, by run
-	Counts     map[table.Key]int64 // what has been used of budgets
+	Counts     map[table.Key]int64 // use of budgets
 	Files      []record.File
 	Steps      []record.Step // except those that are too large for their items
 }

@@ -18,7 +18,7 @@ import (
 const (
 	quick = 'q' // it completes by itself
 	long  = 'l' // it continues until it is cancelled
-	asks  = 'a' // it asks a question, and completes once that is answered
+	asks  = 'a' // it pauses with a question, and completes when that is answered
 )
 
 var messages = map[rune]string{quick: "hello", long: "/sleep 10m", asks: "/ask Which?"}

@@ -499,7 +499,7 @@ func rightScenarios() (stories []Story) {
 	}
 	return append(stories, Story{Name: "right/a run's token ends a stream with its own time", Run: func(x *Actor) {
 		run := x.hold()
-		// So many seconds that a slow machine opens the stream within them.
+		// Within this number of seconds even a slow machine opens the stream.
 		made := x.post("/runs/"+run+"/token", object{"expires_in": 20}).is(201)
 		stream := x.with(made.text("token")).follow(run)
 		stream.until("init")
@@ -519,7 +519,7 @@ func rightScenarios() (stories []Story) {
 	}})
 }
 
-// keyID is the id of the actor's key.
+// keyID returns the id of the actor's key.
 func (x *Actor) keyID(admin *Actor) string {
 	x.Helper()
 	for _, k := range admin.get("/api-keys?limit=100").is(200).list("api_keys") {

@@ -480,7 +480,7 @@ func (x *Actor) eventually(what string, ok func() bool) {
 	}
 }
 
-// awaitTurn is await for a parked message, whose run does not exist before it starts.
+// awaitTurn is await for a parked message. Its run does not exist before it starts.
 func (x *Actor) awaitTurn(parked, status string) reply {
 	x.Helper()
 	x.eventually("the parked turn", func() bool { return x.get("/runs/"+parked).status == 200 })

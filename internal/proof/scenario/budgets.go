@@ -115,8 +115,8 @@ func budgetScenarios() []Story {
 	}
 }
 
-// waiting returns several ways to begin a run of some 300 tokens that does not end by itself. The reply is a 429 if the
-// run was refused.
+// waiting returns several ways to begin a run that waits. The run has some 300 tokens and does not end by itself. The
+// reply is a 429 if the run was refused.
 func waiting() map[string]func(y *Actor) reply {
 	long := strings.Repeat("word ", 150) + "\n"
 	const asks = "/ask Which?"

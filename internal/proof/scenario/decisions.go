@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pausing is an agent that asks for each call, with users around it.
+// pausing is an agent that needs approval for each call, with users around it.
 type pausing struct {
 	*Actor // an admin
 
@@ -19,7 +19,7 @@ type pausing struct {
 	approver                  *Actor // may not, where it names users
 	reader, token             *Actor // the owner's, by another key and by a run's token
 	users, approvers          string // groups
-	run, chat, interrupt      string // what waits
+	run, chat, interrupt      string // the waiting run, its chat and its interrupt
 }
 
 // pausing makes the agent with some members; if named is set, it names groups of users and of approvers.
@@ -103,7 +103,7 @@ func decisionScenarios() []Story {
 			for name, c := range map[string]struct {
 				named    bool
 				approval object
-				may      []string // beside the admin
+				may      []string // in addition to the admin
 			}{
 				"an agent for all":              {false, asks, []string{"the owner", "a manager"}},
 				"an agent of groups":            {true, asks, []string{"an approver"}},
@@ -167,7 +167,7 @@ func decisionScenarios() []Story {
 				second.post("/runs/"+p.run+"/resume", decide(p.interrupt, "reject")).is(200)
 				assert.Contains(x, x.await(p.run, "completed").raw, "rejected")
 			}
-			// An edit does not decide what is pending.
+			// An edit does not change a pending decision.
 			p.pause(p.owner)
 			p.manager.patch("/agents/"+p.agent, object{"approval": object{"self": nil}}).
 				problem(403, "insufficient_permission")
@@ -245,7 +245,7 @@ func decisionScenarios() []Story {
 				who.post("/runs/"+p.run+"/resume", both).problem(403, "insufficient_permission")
 			}
 			x.post("/groups/"+p.approvers+"/members", object{"user_id": p.colleague.User}).is(201)
-			p.colleague.post("/runs/"+p.run+"/resume", both).is(200) // who may both
+			p.colleague.post("/runs/"+p.run+"/resume", both).is(200) // with both rights
 			x.await(p.run, "completed")
 
 			question := p.owner.chat("agent_id", p.agent, "message", "/ask Which?").is(202)

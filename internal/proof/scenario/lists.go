@@ -275,7 +275,7 @@ func readsHaveTags(x *Actor) {
 
 func filteredRuns(x *Actor) {
 	y := x.colleague("member", "run")
-	later := func(run string) string { // what comes next has another time
+	later := func(run string) string { // the next row has another time
 		came := x.get("/runs/" + run).is(200).text("created_at")
 		x.eventually("another millisecond", func() bool {
 			return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") > came

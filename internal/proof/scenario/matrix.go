@@ -16,10 +16,15 @@ import (
 )
 
 // The authorization matrix: every endpoint of the document × caller × level × owner of the object. The expected status
-// is not read from the service. It follows from the row, in this order: 401 for an unknown key; 403 for a level that is
-// too low, for any object; 404 for an object that does not exist; 403 for an object of another scope, for one with more
-// rights than the caller, for an agent of other groups and its work, and for the chat of another user with its runs and
-// files. A refused request changes nothing and reveals nothing.
+// is not read from the service. It follows from the row, in this order:
+//
+//   - 401 for an unknown key.
+//   - 403 for a level that is too low, for any object.
+//   - 404 for an object that does not exist.
+//   - 403 for an object of another scope, for one with more rights than the caller, for an agent of other groups and
+//     its work, and for the chat of another user with its runs and files.
+//
+// A refused request changes nothing and reveals nothing.
 
 // right is the row of an endpoint.
 type right struct {
@@ -666,7 +671,7 @@ func (m *matrix) allowed(t *testing.T) {
 			a := visitor.ask(route, r, m.home.make(r.object))
 			assert.NotContains(t, []int{401, 403, 404, 405, 500, 503}, a.status, "%s as a visitor: %s", route, a.raw)
 		}
-		if status := toDecide[route]; status != 0 { // no decisions do not match what waits
+		if status := toDecide[route]; status != 0 { // an empty list of decisions does not match the pending calls
 			asked++
 			a := m.home.with(m.keys["of an approver"]).ask(route, r, m.made["decided run"])
 			assert.Equal(t, status, a.status, "%s as an approver: %s", route, a.raw)

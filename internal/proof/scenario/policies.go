@@ -4,7 +4,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// policyScenarios are about the calls that need an approval, and the right to change that.
+// policyScenarios returns the stories of calls that need an approval, and of the right to change that.
 func policyScenarios() []Story {
 	return []Story{
 		{Name: "policy/new tools that may change something need an approval", Run: func(x *Actor) {
@@ -167,7 +167,7 @@ func loosening(x *Actor) {
 	assert.Zero(x, server.count("order"))
 }
 
-// tool is a tool of a list.
+// tool returns the tool with a name from a list.
 func (r reply) tool(name string) object {
 	for _, one := range r.list("tools") {
 		if one := one.(object); one["name"] == name {

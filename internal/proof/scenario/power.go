@@ -158,7 +158,7 @@ func powerScenarios() []Story {
 			x.patch("/users/"+x.User, object{"concurrency_cap": 100}).is(200)
 			x.patch("/organization", object{"caps": object{"user": 101}}).names("body.caps.user")
 
-			// A lowered ceiling applies to what was set before, and to defaults.
+			// A lowered ceiling applies to earlier values, and to defaults.
 			operator.patch(home, object{"ceilings": object{"caps": object{"user": 2, "organization": 3}}}).is(200)
 			assert.Equal(x, object{"user": 2.0, "organization": 3.0}, x.get("/organization").at("caps"))
 			assert.Equal(x, 2.0, x.get("/me").number("limits", "active_runs_of_user"))

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// repeatedResponses are requests that look like repeated ones.
+// repeatedResponses returns the stories of requests that look like repeated ones.
 func repeatedResponses() []Story {
 	return []Story{
 		{Name: "responses/a message with another key is no repeat", Run: func(x *Actor) {

@@ -51,7 +51,7 @@ func chooseAPart(x *Actor) {
 // most is the number of tools that a model is offered.
 const most = 128
 
-// haveTooManyTools has an agent whose tools become more than a model takes.
+// haveTooManyTools gives an agent more tools than a model takes.
 func haveTooManyTools(x *Actor) {
 	server, address := x.serveTools()
 	server.offer("orders", most)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The part of the matrix about whose chat it is: its owner by several keys, colleagues, keys for monitoring, managers.
+// The part of the matrix for the owner of a chat: its owner by several keys, colleagues, keys for monitoring, managers.
 
 // watchers makes the keys of users who see, or do not see, the chats of others: a member, whose keys may be for
 // monitoring, and a manager.

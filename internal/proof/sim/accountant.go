@@ -26,10 +26,10 @@ func hasAccountants(seed uint64) bool { return seed >= 256 && seed*0x9e3779b97f4
 type books struct {
 	*world
 
-	entries map[string]map[string]record.Entry // by organization, and by what each is about
+	entries map[string]map[string]record.Entry // by organization, and by the run or id of the entry
 	late    map[string]bool                    // entries that came after their quarter of an hour had been rolled up
 	rolled  map[string]record.Rolled
-	changed []string // organizations whose rollups the current commit has moved on
+	changed []string // organizations with further rollups in the current commit
 	tally   map[string]int
 }
 
@@ -64,7 +64,7 @@ func (b *books) linger(ops []table.Op) {
 	_ = b.sleep(b.awake, context.Background(), 30*time.Minute+time.Duration(b.chance.Int64N(int64(15*time.Minute))))
 }
 
-// accountants are users who read the usage now and then, and have it rolled up.
+// accountants makes users who read the usage now and then, and have it rolled up.
 func (b *books) accountants() {
 	if b.isAhead() {
 		b.soothsayer()

@@ -568,7 +568,7 @@ func (c *checker) pushed(b events.Webhook, p received) {
 	}
 }
 
-// final checks what must hold once everything has settled.
+// final checks the invariants that hold after everything has settled.
 func (c *checker) final() {
 	for _, id := range sortedKeys(c.runs) {
 		r := c.runs[id]

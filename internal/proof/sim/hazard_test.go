@@ -21,7 +21,7 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// calm is a world without faults, with one process and one client's message.
+// calm makes a world without faults, with one process and one client's message.
 func calm(t *testing.T, prepare func(w *world), message string) (*world, string) {
 	t.Helper()
 	w := newWorld(4, 0)

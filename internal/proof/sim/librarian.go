@@ -63,7 +63,7 @@ func (l librarian) act(a *actor) {
 		l.removeBase(a, base)
 	case n < 97 && len(l.bases()) < 3:
 		l.createBase(a)
-	default: // the site's pages are somebody else's
+	default: // the site's pages belong to others
 		l.library.pages[l.work.IntN(pagesOfSite)]++
 	}
 }

@@ -59,7 +59,7 @@ func hasLibrary(seed uint64) bool { return seed/64%2 == 1 }
 // models are the embedding models of the world, with their dimensions.
 var models = map[string]int{"short": 4, "long": 6}
 
-// ingester is a process's use cases of documents.
+// ingester returns a process's use cases of documents.
 func (l *library) ingester(d *deployment, log *slog.Logger) *ingest.Ingester {
 	policy := egress.Policy{}
 	return &ingest.Ingester{

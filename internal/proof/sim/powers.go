@@ -24,7 +24,7 @@ type powers struct {
 	texts  map[string]text   // the newest of a user
 	keys   []string
 	past   map[string][]rights          // by organization, in order
-	paused map[string]catalog.AgentSpec // a run's agent as it was when its pause began
+	paused map[string]catalog.AgentSpec // a run's agent at the beginning of its pause
 }
 
 // text is an API key's text that a user knows.
@@ -93,7 +93,7 @@ func (p *powers) look() {
 type need struct {
 	level  tenant.Level
 	agents []string   // that it must reach
-	owner  string     // whose chat it must see; empty: none
+	owner  string     // owner of a chat that it must see; empty: none
 	groups [][]string // each of which must admit
 	call   *call      // that it decides
 }
@@ -168,8 +168,9 @@ func (r rights) decides(c *call, user string, rank int, in func(groups []string)
 	return true
 }
 
-// certain reports whether a user had, or had not, the right all the time since an instant. certain is false if the
-// rights changed more than once, or changed the result. Values read at different times may then not belong together.
+// certain reports whether a user had, or had not, the right all the time since an instant. Its second result is false
+// if the rights changed more than once, or changed the first result. Values read at different times may then not belong
+// together.
 func (p *powers) certain(organization string, t text, n need, since time.Time) (may, certain bool) {
 	return p.always(organization, since, func(r rights, at time.Time) bool { return r.allow(t, n, at) })
 }

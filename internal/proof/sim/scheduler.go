@@ -24,7 +24,7 @@ import (
 type scheduler struct {
 	now     time.Time
 	elapsed time.Duration
-	pick    *rand.Rand // who continues
+	pick    *rand.Rand // choice of the next actor
 	actors  []*actor   // alive, in the order of creation
 	born    int
 	yielded chan struct{}
@@ -34,7 +34,7 @@ type scheduler struct {
 	awake   *actor
 	tail    uint64
 	failure string
-	log     io.Writer // what happens, a line each; nil: nowhere
+	log     io.Writer // events, a line each; nil: nowhere
 }
 
 type actor struct {

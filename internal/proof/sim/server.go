@@ -23,7 +23,7 @@ type server struct {
 
 	offered map[string]tool.Definition // by name, as the server has them now
 	changed int
-	agreed  map[string]bool              // what owners have enabled, by place and definition
+	agreed  map[string]bool              // the tools that owners have enabled, by place and definition
 	opened  map[*actor]map[string]string // tools that a worker's attempt has opened, by name
 	asked   map[string]string            // definition that a call was made for, by its key
 	said    map[string][]string          // results of a call
@@ -74,7 +74,7 @@ func (s *server) turn() {
 	s.note("the server changed "+spec.Name, s.changed)
 }
 
-// agree records what is enabled: the owner has seen it.
+// agree records the enabled tools, which the owner has seen.
 func (s *server) agree(t catalog.Toolkit, list []toolkit.Tool) {
 	for _, one := range list {
 		s.agreed[what(tool.Origin(t.URL), one.Definition)] = true
@@ -139,7 +139,7 @@ func (s *server) found(ctx context.Context, toolkits *toolkit.Toolkits, organiza
 	return t.Value.ID
 }
 
-// opener records what the attempts of a process have opened.
+// opener records the tools that the attempts of a process have opened.
 type opener struct {
 	*toolkit.Toolkits
 	server *server

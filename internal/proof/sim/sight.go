@@ -73,7 +73,7 @@ func (r rights) sees(u catalog.User, k catalog.APIKey, rank int, n need) bool {
 	return shared
 }
 
-// nobody is an owner whose chats only those see who see all chats.
+// nobody is an owner without a user. Only users who see all chats see its chats.
 const nobody = "nobody"
 
 // epochOf names a chat as long as it is not deleted.

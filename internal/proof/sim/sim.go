@@ -62,7 +62,7 @@ func Simulate(seed uint64, log io.Writer) Report {
 		w.deploy(fmt.Sprintf("process %d", n))
 	}
 	clients := 3 + int(seed%3)
-	if w.pausedRuns() > few { // others would take what a large flood needs to grow
+	if w.pausedRuns() > few { // others would use the limit that a large flood needs to grow
 		clients = 0
 	}
 	for n := range clients {

@@ -53,7 +53,7 @@ func (t *toolbox) Listed(ctx context.Context, organization string, ids []string)
 // held is a session with a server of tools that an attempt's calls have left open.
 type held struct {
 	process *process
-	run     string // whose calls are made in it
+	run     string // the run that makes calls in it
 	ended   bool
 }
 

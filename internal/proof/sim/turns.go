@@ -27,7 +27,7 @@ type turns struct {
 	*world
 	process *process
 	queue   *localqueue.Queue
-	changes int // of what may be delivered
+	changes int // of the messages that may be delivered
 	begun   int // without a message
 
 	reserved map[*reservation]bool // neither begun nor given back

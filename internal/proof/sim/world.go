@@ -65,7 +65,7 @@ type world struct {
 	skew    time.Duration // largest difference of two processes' clocks
 	rate    float64       // of faults per call
 	faults  map[string]int
-	counted map[string]int // what happens in worlds with floods
+	counted map[string]int // events in worlds with floods
 	inner   *memtable.Table
 	blobs   *memblob.Store
 	frames  *memtable.Table
@@ -427,7 +427,7 @@ func withoutTime(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// port is a point at which another actor may run, and the process may die.
+// port marks a point at which another actor may run, and the process may die.
 func (w *world) port(p *process, what string) {
 	a := w.awake
 	if p.dead {

@@ -13,7 +13,7 @@ import (
 
 var states = flag.Int("states", 150, "how many states of a world, with a set of faults, are visited at most")
 
-// worlds are small deployments, each with a conflict between its clients.
+// worlds returns small deployments, each with a conflict between its clients.
 func worlds() []explore.World {
 	hello := func(chat string) explore.Script { return func(c *explore.Client) { c.Post(chat, "hello", false) } }
 	parks := func(chat string) explore.Script { return func(c *explore.Client) { c.Post(chat, "hello", true) } }

@@ -156,7 +156,7 @@ type life struct {
 	lead  func(t *tape) any
 }
 
-// mark is part of all identifiers that are made in a life.
+// mark returns a part of all identifiers that are made in a life.
 func (l *life) mark() string { return fmt.Sprintf("%08x", l.number()) }
 
 func (l *life) number() uint32 {
@@ -193,7 +193,7 @@ type tape struct {
 	since  int
 }
 
-// rest is a point at which an actor has forgotten everything but memory.
+// rest marks a point at which an actor has forgotten everything but memory.
 func (t *tape) rest(memory string) {
 	t.memory, t.since = fmt.Sprint(memory, " ", t.ids, " ", t.now), t.at
 }

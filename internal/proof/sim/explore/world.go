@@ -193,7 +193,7 @@ func (w *world) next(n *node, s seen) *node {
 	return after
 }
 
-// handling is a worker's handling of a wakeup that was received n times before.
+// handling returns the life of a worker's handling of a wakeup that was received n times before.
 func (w *world) handling(run string, n int) *life {
 	return &life{name: fmt.Sprintf("nudge %s %d", run, n), works: true, lead: func(t *tape) any {
 		_ = w.deploy(t).worker.Handle(context.Background(), run)

@@ -118,7 +118,7 @@ func (h *hunt) try(t *testing.T, bug, first, n int, worlds string) (seed int, wh
 	return seed, what
 }
 
-// passesWithout fails unless a seed passes without any bug: then it is the bug that it has found.
+// passesWithout fails unless a seed passes without any bug. Otherwise the seed does not show that it found the bug.
 func (h *hunt) passesWithout(t *testing.T, seed int) {
 	h.mu.Lock()
 	known := h.good[seed]

@@ -2,8 +2,8 @@ package planted
 
 const toolkitNaming = "internal/org/toolkit/naming.go"
 
-// NameBugs are ways in which the name of a tool could pass to another tool. The simulation's server has no names that
-// are alike: the tests of toolkits must find them.
+// NameBugs returns ways in which the name of a tool could pass to another tool. The simulation's server has no similar
+// names, so the tests of toolkits must find them.
 func NameBugs() []Bug {
 	one := func(name, file, old, new string) Bug { return Bug{Name: name, Edits: []Edit{{file, old, new}}} }
 	return []Bug{

@@ -133,7 +133,7 @@ const (
 	indexFolder          = "internal/text/index/diskindex/"
 )
 
-// Worlds is the kind of the simulation's worlds in which the bug can have an effect; empty: any.
+// Worlds returns the kind of the simulation's worlds in which the bug can have an effect; empty: any.
 func (b Bug) Worlds() string {
 	if b.Kind != "" {
 		return b.Kind
@@ -156,7 +156,7 @@ const (
 	kept  = "			l.turn = slices.Insert(l.turn, l.found, name)\n			return one\n		}\n" + keeps
 )
 
-// Bugs is the catalogue.
+// Bugs returns the catalogue.
 func Bugs() []Bug {
 	one := func(name, file, old, new string) Bug { return Bug{Name: name, Edits: []Edit{{file, old, new}}} }
 	return []Bug{

@@ -113,15 +113,15 @@ func (s *source) plant(bug int, name, text string) error {
 	return nil
 }
 
-// variant is the name of a function with a bug; 0: without one.
+// variant returns the name of a function with a bug; 0: without one.
 func variant(f *ast.FuncDecl, bug int) string { return fmt.Sprintf("%s__%d", f.Name.Name, bug) }
 
-// renamed is a function under the name of its variant.
+// renamed returns the source of a function under the name of its variant.
 func (s *source) renamed(f *ast.FuncDecl, bug int) string {
 	return s.between(f.Pos(), f.Name.Pos()) + variant(f, bug) + s.between(f.Name.End(), f.End())
 }
 
-// switched is the file with all that was planted.
+// switched returns the file with all planted bugs.
 func (s *source) switched() string {
 	var out, behind strings.Builder
 	at := s.file.FileStart
@@ -138,7 +138,7 @@ func (s *source) switched() string {
 	return out.String() + s.between(at, s.file.FileEnd) + behind.String()
 }
 
-// chooser is a function with the old name that calls the selected variant.
+// chooser returns a function with the old name that calls the selected variant.
 func (s *source) chooser(f *ast.FuncDecl, bugs []int) string {
 	receiver, call := "", ""
 	if f.Recv != nil {

@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/proof/sim/planted"
 )
 
-// fixture is a program that prints what its functions return.
+// fixture is a program that prints the results of its functions.
 var fixture = map[string]string{
 	"go.mod": "module fixture\n\ngo 1.26\n",
 	"main.go": `package main
@@ -61,7 +61,7 @@ func written(t *testing.T) (dir string) {
 	return dir
 }
 
-// One program has every bug, also those that change the same line, and without one it is what it was.
+// One program has every bug, also those that change the same line. Without one it behaves as before.
 func TestAProgramHasEachBugBehindASwitch(t *testing.T) {
 	dir := written(t)
 	two := change("two functions", "	l.add(\"\", 1, 2)\n", "	l.add(\"\", 4)\n")

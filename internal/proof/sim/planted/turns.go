@@ -1,7 +1,7 @@
 package planted
 
-// TurnBugs are ways in which a worker could stay idle while a message waits for it. The simulation asks the queue again
-// whenever something has changed, so that no worker sleeps there: the tests of the queue must find them.
+// TurnBugs returns ways in which a worker could stay idle while a message waits for it. The simulation polls the queue
+// again after each change, so that no worker sleeps there. The tests of the queue must find them.
 func TurnBugs() []Bug {
 	one := func(name, old, new string) Bug { return Bug{Name: name, Edits: []Edit{{localQueue, old, new}}} }
 	const found = "			l.found = i\n			return true\n		}\n"
@@ -19,8 +19,8 @@ func TurnBugs() []Bug {
 	}
 }
 
-// IngestBugs are ways in which an ingestion could keep others waiting, or end too late. The simulation's ingesters give
-// no document back: the tests of the package must find them.
+// IngestBugs returns ways in which an ingestion could keep others waiting, or end too late. The simulation's ingesters
+// release no document, so the tests of the package must find them.
 func IngestBugs() []Bug {
 	one := func(name, old, new string) Bug { return Bug{Name: name, Edits: []Edit{{ingestStages, old, new}}} }
 	return []Bug{

@@ -60,7 +60,8 @@ func TestSmallWorldsFindBugs(t *testing.T) {
 
 var violation = regexp.MustCompile(`(Should be empty, but was|panic:).*`)
 
-// explored visits up to so many states of each small world with a bug, and returns the violation that was seen.
+// explored visits up to the given number of states of each small world with a bug, and returns the violation that it
+// found.
 func explored(t *testing.T, p program, bug, states int) string {
 	out, failed := p.run(t, bug, "-test.run", "EveryState", "-test.failfast", "-states", strconv.Itoa(states))
 	if !failed {
