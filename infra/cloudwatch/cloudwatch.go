@@ -27,8 +27,11 @@ const (
 	Raised State = "ALARM"
 )
 
-// Metric names a metric by its namespace, its name and its dimensions in order of their names. For example "AWS/Lambda
-// Errors FunctionName=WorkerFunction0A1B2C3D". A dimension that refers to a resource has its logical id.
+// Metric names a metric by its namespace, its name and its dimensions in order of their names, for example:
+//
+//	AWS/Lambda Errors FunctionName=WorkerFunction0A1B2C3D
+//
+// A dimension that refers to a resource has its logical id.
 type Metric string
 
 // Named returns the Metric of a namespace, a name and dimensions.
