@@ -17,7 +17,7 @@ const (
 	passageTitle = "Almanac"
 )
 
-// librarian is an agent that searches a base with one document. A group and admins may use it.
+// librarian is an agent that searches a base with one document. Only a group and admins may read the document.
 type librarian struct {
 	*Actor
 

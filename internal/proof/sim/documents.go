@@ -157,7 +157,7 @@ func (c *documentChecker) document(id string) {
 }
 
 // replaced checks that bytes, and the searchable build, stay until something newer replaces them. A text that becomes
-// ready must be that of the bytes. A commit that reserves other bytes must record them as new.
+// ready must be that of the bytes. Other bytes must have another reservation (Content).
 func (c *documentChecker) replaced(before, d catalog.Document) {
 	if before.Ready.Number > 0 && d.Ready.Number == 0 {
 		c.violated(27, "document %s was found, and is not any more", d.ID)

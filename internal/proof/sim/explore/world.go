@@ -277,7 +277,7 @@ func (c *Client) Post(chat, text string, enqueue bool) {
 	c.post(m, "chat_busy", "parked_queue_full", "user_concurrency_cap", "organization_concurrency_cap")
 }
 
-// PostAs sends a message with a key that other clients use as well. It may only fail because of that key.
+// PostAs sends a message with a key that other clients use as well. The message must not be refused.
 func (c *Client) PostAs(key, chat, text string) {
 	c.post(intake.Message{AgentID: c.world.agent, Text: text, ChatID: chat, Key: key})
 }
