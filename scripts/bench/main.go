@@ -96,7 +96,7 @@ func run() error {
 	return s.openStreams()
 }
 
-// rest waits until the work after a load, and the garbage collector, have ended.
+// rest waits 10 seconds for the work after a load, and for the garbage collector.
 func rest() { <-time.After(10 * time.Second) }
 
 func row(what, format string, args ...any) {

@@ -4,8 +4,11 @@
 // It is an ordinary client of the API. Package plan decides on the things to make, and this package makes them. It must
 // not know the store, and imports only plan of our packages. It reads the key from the environment: AGENT_PLATFORM_KEY.
 //
-// Exit status 0: everything in the plan exists and the whole export was read. Other findings in the report do not
-// matter. 1: something could not be read or made; another run makes up for it. 2: a mistake in the command line.
+// The exit status is:
+//
+//   - 0: everything in the plan exists, and the whole export was read. Other findings in the report do not matter.
+//   - 1: something could not be read or made. Another run makes up for it.
+//   - 2: a mistake in the command line.
 package main
 
 import (
