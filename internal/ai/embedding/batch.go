@@ -80,7 +80,7 @@ type sender struct {
 
 func (s *sender) check() error {
 	if d := s.request.Dimensions; d < 0 || d > MaxDimensions {
-		return Fail(BadRequest, "a vector cannot have %d dimensions, at most %d", d, MaxDimensions)
+		return Fail(BadRequest, "a vector may have at most %d dimensions, not %d", MaxDimensions, d)
 	}
 	for i, t := range s.request.Texts {
 		if strings.TrimSpace(t) == "" {

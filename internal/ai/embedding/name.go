@@ -42,7 +42,7 @@ func ParseName(text string, providers []string) (Name, error) {
 		n.Name = name[:at]
 		n.Dimensions, _ = strconv.Atoi(name[at+1:]) // what is too large for an int is too large
 		if n.Dimensions < LeastDimensions || n.Dimensions > MaxDimensions {
-			return Name{}, fmt.Errorf("%q asks for vectors of %s dimensions, they may have %d to %d", text,
+			return Name{}, fmt.Errorf("%q has %s dimensions: they must be %d to %d", text,
 				name[at+1:], LeastDimensions, MaxDimensions)
 		}
 	}
@@ -50,9 +50,9 @@ func ParseName(text string, providers []string) (Name, error) {
 	case !slices.Contains(providers, provider):
 		return Name{}, fmt.Errorf("%q must begin with %s", text, alternatives(providers))
 	case n.Name == "":
-		return Name{}, fmt.Errorf("%q must name a model after the provider", text)
+		return Name{}, fmt.Errorf("%q must have a model after the provider", text)
 	case len(n.Name) > maxName || strings.ContainsFunc(n.Name, isForeign):
-		return Name{}, fmt.Errorf("%q must name a model in at most %d bytes without blanks", text, maxName)
+		return Name{}, fmt.Errorf("%q must have a model name of at most %d bytes without spaces", text, maxName)
 	}
 	return n, nil
 }

@@ -37,17 +37,17 @@ func TestNamesAreRead(t *testing.T) {
 func TestNamesThatAreNoneAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":              `"" must begin with builtin/, openai/ or bedrock/`,
-		"builtin":       `"builtin" must name a model after the provider`,
-		"openai/":       `"openai/" must name a model after the provider`,
-		"openai/:512":   `"openai/:512" must name a model after the provider`,
+		"builtin":       `"builtin" must have a model after the provider`,
+		"openai/":       `"openai/" must have a model after the provider`,
+		"openai/:512":   `"openai/:512" must have a model after the provider`,
 		"cohere/embed":  `"cohere/embed" must begin with builtin/, openai/ or bedrock/`,
 		"OpenAI/x":      `"OpenAI/x" must begin with builtin/, openai/ or bedrock/`,
-		"openai/x:63":   `"openai/x:63" asks for vectors of 63 dimensions, they may have 64 to 4096`,
-		"openai/x:4097": `"openai/x:4097" asks for vectors of 4097 dimensions, they may have 64 to 4096`,
-		"openai/x:99999999999999999999": `"openai/x:99999999999999999999" asks for vectors of 99999999999999999999 ` +
-			`dimensions, they may have 64 to 4096`,
-		"openai/x y":    `"openai/x y" must name a model in at most 256 bytes without blanks`,
-		"openai/x\x00y": `"openai/x\x00y" must name a model in at most 256 bytes without blanks`,
+		"openai/x:63":   `"openai/x:63" has 63 dimensions: they must be 64 to 4096`,
+		"openai/x:4097": `"openai/x:4097" has 4097 dimensions: they must be 64 to 4096`,
+		"openai/x:99999999999999999999": `"openai/x:99999999999999999999" has 99999999999999999999 ` +
+			`dimensions: they must be 64 to 4096`,
+		"openai/x y":    `"openai/x y" must have a model name of at most 256 bytes without spaces`,
+		"openai/x\x00y": `"openai/x\x00y" must have a model name of at most 256 bytes without spaces`,
 	} {
 		_, err := embedding.ParseName(text, providers)
 		assert.EqualError(t, err, want, text)

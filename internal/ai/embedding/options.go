@@ -39,15 +39,15 @@ func ParseOptions(text string, names []Name) (map[string]Options, error) {
 	for full, o := range all {
 		offered := func(n Name) bool { return n.Provider+"/"+n.Name == full }
 		if !slices.ContainsFunc(names, offered) {
-			return nil, fmt.Errorf("names %q, which is not among the models that are offered", full)
+			return nil, fmt.Errorf("has %q, which is not in EMBEDDING_MODELS", full)
 		}
 		for _, prefix := range []*string{o.QueryPrefix, o.PassagePrefix} {
 			if prefix != nil && utf8.RuneCountInString(*prefix) > maxPrefix {
-				return nil, fmt.Errorf("gives %q a prefix of more than %d characters", full, maxPrefix)
+				return nil, fmt.Errorf("has a prefix of more than %d characters for %q", maxPrefix, full)
 			}
 		}
 		if o.Weight != nil && !(*o.Weight >= 0 && *o.Weight <= 1) {
-			return nil, fmt.Errorf("gives %q a weight that is not between 0 and 1", full)
+			return nil, fmt.Errorf("has a weight for %q that is not between 0 and 1", full)
 		}
 	}
 	return all, nil

@@ -18,7 +18,7 @@ const (
 
 var (
 	errEndless = errors.New("the answer does not end")
-	errSilent  = errors.New("the answer broke off: nothing came any more")
+	errSilent  = errors.New("the answer stopped: the provider sent no more data")
 )
 
 // bounded is a response body that ends: reading fails after so many bytes, or when nothing arrives for so long.

@@ -166,7 +166,7 @@ func (d *Draft) Done(err error) (Reply, error) {
 	case d.Stop == "" && (!d.Ended || empty || !whole):
 		return r, Begin(Fail(Retryable, "the model's stream ended in the middle"))
 	case broken.MatchString(d.Stop):
-		return r, Begin(Fail(Retryable, "the model's provider broke off: it says %q", label(d.Stop)))
+		return r, Begin(Fail(Retryable, "the model's provider stopped with the error %q", label(d.Stop)))
 	case d.Stop == WindowFull && empty:
 		return r, Begin(Fail(TooLong, "the model's context window is full"))
 	case len(r.Calls) > 0:

@@ -32,7 +32,7 @@ const maxList = 4 << 20
 func (e *ListEndpoint) List(ctx context.Context) ([]Info, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL, nil)
 	if err != nil {
-		return nil, fmt.Errorf("the address of the models is none")
+		return nil, fmt.Errorf("the address of the models is not valid")
 	}
 	r.Header = e.Header.Clone()
 	answer, err := straight.Do(r)
@@ -61,7 +61,7 @@ func (e *ListEndpoint) List(ctx context.Context) ([]Info, error) {
 		into = &list.Data
 	}
 	if err := providerhttp.Read(raw, maxList, maxValues, into); err != nil {
-		return nil, fmt.Errorf("the model's provider gave no list of models")
+		return nil, fmt.Errorf("the model's provider did not return a list of models")
 	}
 	var infos []Info
 	for _, one := range list.Data {

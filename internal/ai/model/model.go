@@ -204,7 +204,7 @@ func (r Request) Declared() []ToolSpec {
 		for _, c := range m.Calls {
 			if !slices.ContainsFunc(called, func(t ToolSpec) bool { return t.Name == c.Name }) {
 				called = append(called, ToolSpec{
-					Name: c.Name, Description: "Is not there any more.",
+					Name: c.Name, Description: "No longer exists.",
 					Parameters: schema.Anything,
 				})
 			}
@@ -290,7 +290,7 @@ func FromHTTP(status int, trouble providerhttp.Trouble) error {
 func BrokeOff(trouble providerhttp.Trouble) error {
 	cause := trouble.Cause(0)
 	return &Error{Kind: kinds[cause], Wait: trouble.Wait, Trouble: trouble, Err: fmt.Errorf("%sbroke off: %s",
-		cause.In(provider), cmp.Or(trouble.Message, "it does not say why"))}
+		cause.In(provider), cmp.Or(trouble.Message, "no reason given"))}
 }
 
 const provider = "the model's provider"

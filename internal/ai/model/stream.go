@@ -50,8 +50,8 @@ func Stream(
 	case first == '{', first == '[': // no stream: an answer, or a failure with status 200
 		return answer.Header, whole(stream, event)
 	case first == '<':
-		return answer.Header, Fail(BadRequest, "the model's provider sent a page, not an answer; "+
-			"is its address right? %s", providerhttp.Title(stream))
+		return answer.Header, Fail(BadRequest, "the model's provider sent a web page, not an answer; "+
+			"check its address: %s", providerhttp.Title(stream))
 	}
 	for first := true; ; first = false {
 		data, err := stream.next()
@@ -217,14 +217,14 @@ func (r *events) line(most int) (line []byte, err error) {
 	}
 }
 
-var errTooLong = errors.New("an event of its answer does not end")
+var errTooLong = errors.New("an event of its answer is not complete")
 
 // Decode decodes an event of a provider, unless it has too many values. A member of another type than expected is left
 // out, and the rest is decoded. Clients see the error: it has no words of the JSON library.
 func Decode(data []byte, into any) error {
 	err := providerhttp.Read(data, maxEvent, maxValues, into)
 	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); err != nil && (!is || wrong.Field == "") {
-		return Fail(Retryable, "what the model's provider sent is not what its protocol says")
+		return Fail(Retryable, "the answer of the model's provider does not follow its protocol")
 	}
 	return nil
 }

@@ -165,7 +165,7 @@ func TestValuesOfUnexpectedTypesAreRead(t *testing.T) {
 		assert.Equal(t, want, c.A, raw)
 	}
 	for raw, want := range map[string]string{`null`: "", `{"message":"m"}`: "m", `"m"`: "m",
-		`{}`: "it does not say why", `[1]`: "it does not say why"} {
+		`{}`: "no reason given", `[1]`: "no reason given"} {
 		var c struct{ E providerhttp.Trouble }
 		require.NoError(t, json.Unmarshal([]byte(`{"E":`+raw+`}`), &c), raw)
 		assert.Equal(t, want != "", c.E.There, raw)

@@ -105,14 +105,15 @@ func (s *Set) of(ctx context.Context, provider string) ([]model.Info, error) {
 // unreachable.
 func (s *Set) Check(ctx context.Context, provider, name string, skip bool) error {
 	if _, ok := s.Catalogues[provider]; !ok {
-		return problem.InvalidField("body.model.provider", "this deployment reaches %s, not %q",
+		return problem.InvalidField("body.model.provider",
+			"must be one of %s, not %q: this deployment has no other provider",
 			strings.Join(s.providers(), ", "), provider)
 	}
 	if provider == demo {
 		return nil // this provider has one model, under any name
 	}
 	if name == "" {
-		return problem.InvalidField("body.model.name", "is required: GET /models says which there are")
+		return problem.InvalidField("body.model.name", "is required: GET /models lists the models")
 	}
 	if skip {
 		return nil
@@ -120,11 +121,11 @@ func (s *Set) Check(ctx context.Context, provider, name string, skip bool) error
 	infos, err := s.of(ctx, provider)
 	if err != nil {
 		return problem.InvalidField("body.model",
-			"%s cannot be asked for its models: %s; skip_check: true takes the model nevertheless", provider, err)
+			"%s cannot list its models: %s; send skip_check: true to use the model anyway", provider, err)
 	}
 	if !slices.ContainsFunc(infos, func(i model.Info) bool { return bare(i.Name) == bare(name) }) {
 		return problem.InvalidField("body.model.name",
-			"%s has no model %q: GET /models says which there are; skip_check: true takes it nevertheless", provider,
+			"%s has no model %q: choose one of GET /models, or send skip_check: true to use it anyway", provider,
 			name)
 	}
 	return nil

@@ -39,7 +39,7 @@ func TestAnAgentsModelMustBeOneThatCanBeReached(t *testing.T) {
 	require.NoError(t, check("away", "any", true))
 	require.NoError(t, check("near", "unlisted", true))
 	for _, c := range []struct{ provider, name, says string }{
-		{"else", "x", "body.model.provider: this deployment reaches away, demo, near"},
+		{"else", "x", "body.model.provider: must be one of away, demo, near"},
 		{"near", "", "body.model.name: is required"},
 		{"near", "medium", `near has no model "medium"`},
 		{"away", "any", "connection refused"},

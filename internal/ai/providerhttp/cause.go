@@ -97,7 +97,7 @@ func (c Cause) In(provider string) string {
 	case BadKey:
 		return provider + " refuses the API key: it "
 	case Denied:
-		return provider + " refuses the API key or what it asks for: it "
+		return provider + " refuses the API key or its request: it "
 	default:
 		return provider + " "
 	}

@@ -26,7 +26,7 @@ type Endpoint struct {
 func (e Endpoint) Post(ctx context.Context, body []byte, accept string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, bytes.NewReader(body))
 	if err != nil {
-		return nil, errors.New("its address is none")
+		return nil, errors.New("its address is not valid")
 	}
 	maps.Copy(r.Header, e.Header)
 	r.Header.Set("Content-Type", "application/json")

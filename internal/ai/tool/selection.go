@@ -89,7 +89,7 @@ func (s Selection) Choose(all []Candidate, requested *Selection) (chosen []int, 
 	}
 	if len(chosen) == 0 && len(all) > 0 {
 		if len(s.Include) > 0 && !slices.Contains(in, true) {
-			return nil, &Error{Field: "include", Message: "matches nothing any more"}
+			return nil, &Error{Field: "include", Message: "no longer matches anything"}
 		}
 		return nil, &Error{Field: "exclude", Message: "leaves nothing"}
 	}

@@ -90,7 +90,7 @@ type Names map[string][]string
 
 // HTTPRequest is the one request of a toolkit of the kind http, as its owner describes it.
 type HTTPRequest struct {
-	Name        string            `json:"name,omitempty" doc:"of the tool"`
+	Name        string            `json:"name,omitempty" doc:"the name of the tool"`
 	Description string            `json:"description,omitempty"`
 	Method      string            `json:"method,omitempty"`
 	Headers     map[string]string `json:"headers,omitempty"`

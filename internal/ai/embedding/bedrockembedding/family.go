@@ -44,13 +44,13 @@ func familyOf(r embedding.Request) (family, error) {
 			continue
 		}
 		if r.Dimensions != 0 && !slices.Contains(f.dimensions, r.Dimensions) {
-			return family{}, embedding.Fail(embedding.BadRequest, "%s has vectors of %v dimensions, not of %d", r.Name,
+			return family{}, embedding.Fail(embedding.BadRequest, "%s supports %v dimensions, not %d", r.Name,
 				f.dimensions, r.Dimensions)
 		}
 		return f, nil
 	}
 	return family{}, embedding.Fail(embedding.BadRequest,
-		"of Bedrock's embedding models only amazon.titan-embed-text-v2 and cohere.embed are known, not %q", r.Name)
+		"only amazon.titan-embed-text-v2 and cohere.embed are supported embedding models of Bedrock, not %q", r.Name)
 }
 
 type titan struct {

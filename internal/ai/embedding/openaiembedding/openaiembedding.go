@@ -137,7 +137,7 @@ func inOrder(items []item) ([][]float32, error) {
 	for _, one := range items {
 		if one.Index == nil || *one.Index < 0 || *one.Index >= len(items) || vectors[*one.Index] != nil {
 			return nil, embedding.Fail(embedding.Malformed,
-				"the embedding model's provider does not say which vector is of which text")
+				"the embedding model's provider does not state which vector belongs to which text")
 		}
 		vectors[*one.Index] = one.Embedding
 	}

@@ -163,7 +163,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	})
 	said.RequestID = header.Get("Request-Id")
 	if said.Stop == "refusal" {
-		said.Refusal = "the model refuses to go on with this conversation"
+		said.Refusal = "the model refuses to continue this conversation"
 	}
 	return said.Done(err)
 }

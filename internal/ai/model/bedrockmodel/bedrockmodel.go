@@ -91,7 +91,7 @@ func (m *Model) input(r model.Request) (*bedrockruntime.ConverseStreamInput, err
 	for _, t := range r.Declared() {
 		var schema any
 		if err := json.Unmarshal(t.PlainNames(), &schema); err != nil {
-			return nil, model.Fail(model.BadRequest, "the parameters of the tool %s are no JSON schema: %w", t.Name,
+			return nil, model.Fail(model.BadRequest, "the parameters of the tool %s are not a JSON schema: %w", t.Name,
 				err)
 		}
 		if in.ToolConfig == nil {

@@ -41,7 +41,8 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	began := min(len(t.rounds), len(p.segments)-1)
 	s := p.segments[began]
 	if r.Try < s.flaky {
-		return model.Reply{}, model.Fail(model.Retryable, "the demo model was told to fail %d times, this is time %d",
+		return model.Reply{}, model.Fail(model.Retryable,
+			"the demo model fails %d times as instructed; this is failure %d",
 			s.flaky, r.Try+1)
 	}
 	w := &writer{ctx: ctx, emit: emit}
@@ -168,16 +169,16 @@ func (m *Model) follow(ctx context.Context, d direction, w *writer) error {
 	case "sleep":
 		wait, bad := time.ParseDuration(d.rest)
 		if bad != nil || wait < 0 {
-			w.line(fmt.Sprintf("sleep → error: %q is no duration", d.rest))
+			w.line(fmt.Sprintf("sleep → error: %q is not a duration", d.rest))
 			return nil //nolint:nilerr // reported in the text
 		}
 		return m.host.Sleep(ctx, wait)
 	case "stream":
 		return m.stream(ctx, d, w)
 	case "fail":
-		return model.Fail(model.BadRequest, "%s", cmp.Or(d.rest, "the demo model was told to fail"))
+		return model.Fail(model.BadRequest, "%s", cmp.Or(d.rest, "the demo model fails as instructed"))
 	default:
-		w.line(fmt.Sprintf("%s → error: no such direction", d.name))
+		w.line(fmt.Sprintf("%s → error: unknown direction", d.name))
 		return nil
 	}
 }

@@ -92,8 +92,8 @@ func TestEachDirectiveHasItsEffect(t *testing.T) {
 		{"/tool x {}\n/stream 1 0s\n/tool y {}", "x → R\n1\ny → R", [][]string{{"x"}, {"y"}}},
 		{"/search things\n/tool x {}", "search → R\nx → R", [][]string{{"search"}, {"x"}}},
 		{"windows\r\n/stream 1 0s\r\n", "You said: windows\n1", nil},
-		{"/unknown x", "unknown → error: no such direction", nil},
-		{"/sleep soon", `sleep → error: "soon" is no duration`, nil},
+		{"/unknown x", "unknown → error: unknown direction", nil},
+		{"/sleep soon", `sleep → error: "soon" is not a duration`, nil},
 		{"/stream many", `stream → error: "many" is not a count and a duration`, nil},
 		{"", "", nil},
 	} {

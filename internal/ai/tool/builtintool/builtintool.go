@@ -70,10 +70,10 @@ func (t *Kind) call(i tool.Invocation) (string, error) {
 	case "current_time":
 		zone, err := time.LoadLocation(a.Timezone)
 		if err != nil {
-			return "", tool.Fail("%q is no timezone", a.Timezone)
+			return "", tool.Fail("%q is not a timezone", a.Timezone)
 		}
 		return t.host.Now().In(zone).Format(time.RFC3339), nil
 	default:
-		return "", tool.Fail("there is no tool %q", i.Name)
+		return "", tool.Fail("the tool %q does not exist", i.Name)
 	}
 }

@@ -63,7 +63,7 @@ func (c *calculator) unreadable() {
 	if c.token == scanner.EOF {
 		what = "its end"
 	}
-	panic(&tool.Error{Message: "the expression cannot be read at " + what})
+	panic(&tool.Error{Message: "the expression is not valid at " + what})
 }
 
 func (c *calculator) bounded(n *big.Rat) *big.Rat {

@@ -48,7 +48,7 @@ var Placeholder = regexp.MustCompile(`\{[^{}/]+\}`)
 // Discover makes the one tool. It returns a [tool.Error] where the description cannot be used.
 func (k *Kind) Discover(_ context.Context, e tool.Endpoint) ([]tool.Definition, error) {
 	if e.Request == nil {
-		return nil, tool.Fail("there is no request")
+		return nil, tool.Fail("the request is missing")
 	}
 	d := *e.Request
 	if d.Method == "" {
@@ -160,7 +160,7 @@ func Do(
 func Unreachable(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return tool.Fail("the server did not answer in time")
+		return tool.Fail("the server did not respond in time")
 	case errors.Is(err, context.Canceled):
 		return err
 	}
@@ -172,7 +172,7 @@ func Unreachable(err error) error {
 // not given for the request's server.
 func Authorize(r *http.Request, c tool.Credentials) error {
 	if !c.For(r.URL) {
-		return tool.Fail("the toolkit's credentials were not given for this server: the credentials must be " +
+		return tool.Fail("the toolkit's credentials are for another server: the credentials must be " +
 			"given again")
 	}
 	switch c.Type {
@@ -265,7 +265,7 @@ func (r Request) build(ctx context.Context, i tool.Invocation) (*http.Request, e
 	}
 	request, err := http.NewRequestWithContext(ctx, r.Method, address, body)
 	if err != nil {
-		return nil, tool.Fail("the arguments make no valid address")
+		return nil, tool.Fail("the arguments do not make a valid URL")
 	}
 	request.Header.Set("User-Agent", "agent-platform/1")
 	request.Header.Set("Accept", "application/json, text/*;q=0.9, */*;q=0.5")
@@ -305,7 +305,7 @@ func CheckAddress(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "http" && u.Scheme != "https") ||
 		strings.ContainsAny(u.RawQuery+u.Fragment, "{}") {
-		return tool.Fail("the URL must be absolute, without user information, with {arguments} in its path alone")
+		return tool.Fail("the URL must be absolute, without user information, and with {arguments} only in its path")
 	}
 	return nil
 }
@@ -314,7 +314,7 @@ func CheckAddress(address string) error {
 func (r Request) address(arguments map[string]json.RawMessage) (string, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil || CheckAddress(r.URL) != nil {
-		return "", tool.Fail("the tool has no valid address: its toolkit must be refreshed")
+		return "", tool.Fail("the tool has no valid address: refresh its toolkit")
 	}
 	template := u.RawPath // the path as written, where that is not its default encoding
 	if template == "" {
@@ -340,7 +340,7 @@ func (r Request) address(arguments map[string]json.RawMessage) (string, error) {
 	}
 	if is, err := url.Parse(filled); err != nil || is.Scheme != u.Scheme || is.Host != u.Host || is.User != nil ||
 		is.EscapedPath() != path {
-		return "", tool.Fail("the arguments make no valid address")
+		return "", tool.Fail("the arguments do not make a valid URL")
 	}
 	return filled, nil
 }
@@ -367,7 +367,7 @@ func (r Request) fill(segment string, arguments map[string]json.RawMessage) (str
 	}
 	filled += escape(segment[at:], asWritten)
 	if missing != "" || filled == "." || filled == ".." {
-		return "", tool.Fail("%s: is required, as a part of the path", strings.Trim(cmp.Or(missing, segment), "{}"))
+		return "", tool.Fail("%s: is required: it is a part of the path", strings.Trim(cmp.Or(missing, segment), "{}"))
 	}
 	return filled, nil
 }
@@ -391,9 +391,9 @@ func checkHeaders(headers map[string]string) error {
 	for name, value := range headers {
 		switch {
 		case !headerName.MatchString(name):
-			return tool.Fail("headers: %q is no header's name", tool.Clip(name, 100))
+			return tool.Fail("headers: %q is not a header name", tool.Clip(name, 100))
 		case tool.Authorizes(name), letsIn.MatchString(value):
-			return tool.Fail("headers: %s lets somebody in: give it as credentials", name)
+			return tool.Fail("headers: %s is a credential: set it in credentials", name)
 		case len(value) > 8192 || strings.ContainsAny(value, "\r\n\x00"):
 			return tool.Fail("headers: %s must be a single line of at most 8192 characters", name)
 		}

@@ -63,12 +63,12 @@ func TestAnInvalidURLTemplateIsRefused(t *testing.T) {
 		assert.ErrorContains(t, err, says, request)
 	}
 	for request, says := range map[string]string{
-		`{"name":"x","headers":{"Authorization":"Bearer a"}}`: "lets somebody in",
-		`{"name":"x","headers":{"x-api-key":"a"}}`:            "lets somebody in",
-		`{"name":"x","headers":{"X-Word":"Bearer a"}}`:        "lets somebody in",
-		`{"name":"x","headers":{"a b":"c"}}`:                  "is no header's name",
+		`{"name":"x","headers":{"Authorization":"Bearer a"}}`: "is a credential",
+		`{"name":"x","headers":{"x-api-key":"a"}}`:            "is a credential",
+		`{"name":"x","headers":{"X-Word":"Bearer a"}}`:        "is a credential",
+		`{"name":"x","headers":{"a b":"c"}}`:                  "is not a header name",
 		`{"name":"x","headers":{"X-Line":"a\r\nb"}}`:          "must be a single line",
-		`{"name":"x","headers":{"Cookie":"a=b"}}`:             "lets somebody in",
+		`{"name":"x","headers":{"Cookie":"a=b"}}`:             "is a credential",
 	} {
 		_, err := k.Discover(t.Context(),
 			tool.Endpoint{URL: "https://example.com/{a}", Request: described(t, request)})

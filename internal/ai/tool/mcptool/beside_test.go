@@ -75,7 +75,7 @@ func TestACallLeavesTheOthersAlone(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 				defer cancel()
 				_, err = ask(ctx, s, "mute")
-				require.EqualError(t, err, "the server did not answer in time")
+				require.EqualError(t, err, "the server did not respond in time")
 			}
 			release, ended := long(t, s)
 			var failed atomic.Pointer[outcome]

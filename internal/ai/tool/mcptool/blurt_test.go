@@ -137,12 +137,12 @@ func TestAResultThatCannotBeReadEndsNoSession(t *testing.T) {
 	for name, e := range askers(t) {
 		for result, want := range map[string]string{
 			`{"content":[{"type":"image","mimeType":"a/b","data":"data:a/b;base64,AAAA"}]}`: "base64",
-			`{"content":[{"type":"text","text":5}]}`:                                        "not that of MCP",
-			`{"content":{"type":"text","text":"bare"}}`:                                     "not that of MCP",
+			`{"content":[{"type":"text","text":5}]}`:                                        "does not follow MCP",
+			`{"content":{"type":"text","text":"bare"}}`:                                     "does not follow MCP",
 			`{"content":[{"type":"video","data":"AAAA"}]}`:                                  "video",
 			`{"content":[null]}`:                                      "",
-			`{"content":[],"isError":true}`:                           "without a reason",
-			`{"content":[{"type":"text","text":" "}],"isError":true}`: "without a reason",
+			`{"content":[],"isError":true}`:                           "gave no reason",
+			`{"content":[{"type":"text","text":" "}],"isError":true}`: "gave no reason",
 		} {
 			t.Run(name+"/"+result, func(t *testing.T) {
 				s := (&mcptool.Kind{Client: http.DefaultClient}).Session(e)

@@ -25,8 +25,8 @@ func TestTooLongListsOfAServerAreRefused(t *testing.T) {
 		"pages without an end": {func(json.RawMessage) string {
 			page++
 			return fmt.Sprintf(`{"tools":[],"nextCursor":"c%d"}`, page)
-		}, "without an end"},
-		"one page again and again": {always(`{"tools":[],"nextCursor":"c"}`), "without an end"},
+		}, "does not end"},
+		"one page again and again": {always(`{"tools":[],"nextCursor":"c"}`), "does not end"},
 		"large pages without an end": {always(`{"tools":[],"nextCursor":"` + strings.Repeat("c", 1<<20) + `"}`),
 			"over 20 MiB"},
 		"too many tools": {always(`{"tools":[` +

@@ -69,7 +69,7 @@ func (a *asks) change(f func()) {
 // calls are running, elicit waits until only one is running, or all of them ask.
 func (a *asks) elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	if p.Mode == "url" || p.URL != "" {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "elicitation by URL is not served"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "elicitation by URL is not supported"}
 	}
 	id := idOf(p)
 	a.change(func() { a.held++ })
@@ -110,8 +110,8 @@ func (q *inquiry) mix() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.fault == nil {
-		q.fault = tool.Fail("the server asked its user something, and several calls may have led to it: " +
-			"make such calls one after another")
+		q.fault = tool.Fail("the server asked its user a question, and several calls may have caused it: " +
+			"make these calls one after another")
 	}
 }
 

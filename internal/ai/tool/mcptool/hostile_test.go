@@ -82,7 +82,7 @@ func TestAFailureHasWords(t *testing.T) {
 	}))
 	defer web.Close()
 	_, err := (&mcptool.Kind{Client: http.DefaultClient}).Discover(t.Context(), tool.Endpoint{URL: web.URL})
-	require.EqualError(t, err, "the server failed without a reason")
+	require.EqualError(t, err, "the server failed and gave no reason")
 }
 
 // Some servers begin JSON with a byte order mark.

@@ -123,7 +123,7 @@ func (k *Kind) dial(ctx context.Context, e tool.Endpoint) (*line, error) {
 	unit, err := from.enter(ctx, limits)
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			return nil, tool.Fail("too many sessions with servers are open: try again later")
+			return nil, tool.Fail("too many sessions with servers are open; try again later")
 		}
 		return nil, err
 	}
@@ -254,7 +254,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		return noStream(r), nil // a server without sessions has nothing to send
 	}
 	if tool.Origin(r.URL.String()) != tool.Origin(w.endpoint.URL) {
-		return nil, tool.Fail("the server sends its client to another server")
+		return nil, tool.Fail("the server redirects to another server, which is not allowed")
 	}
 	b := &w.line.bounds
 	if !b.ask() {
@@ -380,7 +380,7 @@ func (l *line) failure(ctx context.Context, err error, h *exchange) error {
 	case l.bounds.overflowed.Load():
 		return tool.Fail("the server's answer is over %d MiB", tool.MaxResult>>20)
 	case l.bounds.endless.Load():
-		return tool.Fail("the server lists without an end")
+		return tool.Fail("the server's list does not end")
 	case answered:
 		return failed(wordsOf(word))
 	case errors.As(err, &known):
@@ -390,7 +390,7 @@ func (l *line) failure(ctx context.Context, err error, h *exchange) error {
 	case l.program != nil && (l.ClientSession == nil || ctx.Err() == nil):
 		return l.program.failure(err, ctx.Err() != nil)
 	case ctx.Err() != nil:
-		return tool.Fail("the server did not answer in time")
+		return tool.Fail("the server did not respond in time")
 	case status >= 400:
 		return tool.Fail("%s", strings.TrimSuffix(fmt.Sprintf("the server answered %d: %s", status,
 			tool.Clip(withoutAddresses(body), tool.EnoughText)), ": "))
@@ -399,14 +399,14 @@ func (l *line) failure(ctx context.Context, err error, h *exchange) error {
 	}
 	text := err.Error()
 	if addresses.MatchString(text) || strings.Contains(text, "lookup ") { // the library puts them into some messages
-		text = "the server cannot be reached, or speaks no MCP over HTTP"
+		text = "the server cannot be reached, or does not support MCP over HTTP"
 	}
 	return failed(text)
 }
 
 // failed is a failure in words of the server.
 func failed(text string) error {
-	text = cmp.Or(strings.TrimSpace(text), "the server failed without a reason")
+	text = cmp.Or(strings.TrimSpace(text), "the server failed and gave no reason")
 	return tool.Fail("%s", tool.Clip(text, tool.EnoughText))
 }
 

@@ -54,7 +54,7 @@ func (l *line) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		defer func() {
 			if died := recover(); died != nil {
 				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
-					Message: "the params of " + method + " are not those of MCP"}
+					Message: "the params of " + method + " do not follow MCP"}
 			}
 		}()
 		switch {
@@ -65,7 +65,7 @@ func (l *line) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case strings.HasPrefix(method, "notifications/"):
 			return nil, nil //nolint:nilnil // a notification has no result
 		}
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: method + " is not served"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: method + " is not supported"}
 	}
 }
 
@@ -85,7 +85,7 @@ func (l *line) elicitation(
 	return l.asks.elicit(ctx, p)
 }
 
-var errNotMCP = tool.Fail("the server's answer is not that of MCP")
+var errNotMCP = tool.Fail("the server's response does not follow MCP")
 
 // guarded reads an answer of a server. The library panics on some answers that violate the protocol: guarded returns an
 // error for them.
@@ -124,7 +124,7 @@ func (k *Kind) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, err
 func (l *line) offerings(ctx context.Context) (found tool.Offerings, err error) {
 	can := l.InitializeResult().Capabilities
 	if can == nil {
-		return found, tool.Fail("the server does not answer which capabilities it has")
+		return found, tool.Fail("the server does not report its capabilities")
 	}
 	if can.Resources != nil {
 		found.Resources, err = first(l.Resources(ctx, nil), func(r *mcp.Resource) tool.Resource {
@@ -203,7 +203,7 @@ type bound struct {
 func definition(t *mcp.Tool) (tool.Definition, error) {
 	schema, err := json.Marshal(t.InputSchema)
 	if err != nil {
-		return tool.Definition{}, tool.Fail("the tool %s takes what is no JSON: %s", t.Name, err)
+		return tool.Definition{}, tool.Fail("the parameters of the tool %s are not JSON: %s", t.Name, err)
 	}
 	if len(schema) > tool.MaxSchema {
 		schema = json.RawMessage(`{"type":"object"}`) // a tool with an imprecise schema is better than none
@@ -221,7 +221,7 @@ func definition(t *mcp.Tool) (tool.Definition, error) {
 // unfulfilled is the failure of a call that has no result until its client answers these requests.
 func unfulfilled(requests mcp.InputRequestMap) error {
 	if len(requests) == 0 { // how a server that has too much to do puts a call off
-		return tool.Fail("the server is busy: try again later")
+		return tool.Fail("the server is busy; try again later")
 	}
 	var asked map[string]struct {
 		Method string `json:"method"`
@@ -233,7 +233,7 @@ func unfulfilled(requests mcp.InputRequestMap) error {
 		methods = append(methods, one.Method)
 	}
 	slices.Sort(methods)
-	return tool.Fail("the server asks for %s, which is not served", strings.Join(slices.Compact(methods), ", "))
+	return tool.Fail("the server requests %s, which is not supported", strings.Join(slices.Compact(methods), ", "))
 }
 
 // resultOf converts a result to text and files. A [tool.Error] is that of the tool.

@@ -102,16 +102,16 @@ func within(end <-chan struct{}, while time.Duration) bool {
 func (p *program) failure(err error, late bool) error {
 	text := err.Error() // the library wraps no error of the pipe, and quotes messages
 	broke := strings.Contains(text, "EOF") || strings.Contains(text, "pipe") || strings.Contains(text, "closed")
-	what := "the server's program wrote what is not MCP: " + tool.Clip(withoutAddresses(text), halfText)
+	what := "the server's program wrote output that is not MCP: " + tool.Clip(withoutAddresses(text), halfText)
 	switch {
 	case late:
-		what = "the server did not answer in time"
+		what = "the server did not respond in time"
 	case broke && within(p.ended, closeTime):
 		within(p.drained, closeTime)
 		what = fmt.Sprintf("the server's program has ended (%s)", p.command.ProcessState)
 	}
 	if p.split.Load() {
-		what += ": it wrote a message over several lines, and a message must be one line"
+		what += ": it wrote a message over several lines; a message must be one line"
 	} else if last := p.other.String(); last != "" {
 		what += ": " + last
 	}

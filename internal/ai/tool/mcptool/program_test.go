@@ -47,7 +47,7 @@ func TestNoPartOfAWordIsLeftWhereAProgramsWordsAreCut(t *testing.T) {
 func TestAMessageOfAProgramIsNotQuotedWhole(t *testing.T) {
 	_, err := (&mcptool.Kind{Client: http.DefaultClient}).Discover(t.Context(), scriptOf(
 		`printf '{"jsonrpc":"http://user:hunter2@host/%s"}\n' $(head -c 300000 /dev/zero | tr '\0' x); cat >/dev/null`))
-	require.ErrorContains(t, err, "the server's program wrote what is not MCP: ")
+	require.ErrorContains(t, err, "the server's program wrote output that is not MCP: ")
 	assert.NotContains(t, err.Error(), "hunter2")
 	assert.LessOrEqual(t, len(err.Error()), 2*tool.EnoughText)
 }
@@ -70,6 +70,6 @@ func TestAMessageOfAProgramIsALine(t *testing.T) {
 	} {
 		_, err = k.Discover(t.Context(), scriptOf(begin+`printf '%s\n' "$1"; exit 3`, result, indented))
 		require.EqualError(t, err, "the server's program has ended (exit status 3): "+
-			"it wrote a message over several lines, and a message must be one line")
+			"it wrote a message over several lines; a message must be one line")
 	}
 }

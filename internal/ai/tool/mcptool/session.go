@@ -69,7 +69,7 @@ func (s *session) Call(ctx context.Context, d tool.Definition, i tool.Invocation
 
 // noted is the outcome of the first call in a session that follows another one.
 func noted(result tool.Result, err error) (tool.Result, error) {
-	const note = "The session with the server was opened again: what earlier calls left in it may be lost."
+	const note = "The session with the server was opened again: the state of earlier calls may be lost."
 	var failed *tool.Error
 	switch {
 	case errors.As(err, &failed):
@@ -144,7 +144,7 @@ func (s *session) take(ctx context.Context) (l *line, opened, had bool, err erro
 
 func late(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return tool.Fail("the server did not answer in time")
+		return tool.Fail("the server did not respond in time")
 	}
 	return ctx.Err()
 }
@@ -230,7 +230,7 @@ func (l *line) rounds(ctx context.Context, q *inquiry, p *mcp.CallToolParams) (*
 		}
 		p = &next
 	}
-	return nil, tool.Fail("the server asks its user without an end")
+	return nil, tool.Fail("the server asks its user endlessly")
 }
 
 // broken reports whether a failed call leaves a line that no other call can use.

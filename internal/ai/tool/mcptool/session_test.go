@@ -242,7 +242,7 @@ func TestASilentCallDoesNotEndASession(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err = ask(ctx, s, "mute")
-	require.EqualError(t, err, "the server did not answer in time")
+	require.EqualError(t, err, "the server did not respond in time")
 	got, err := ask(t.Context(), s, "told")
 	require.NoError(t, err)
 	assert.NotContains(t, got, "opened again")

@@ -120,9 +120,9 @@ func TestTooLargeDocumentsAreRefused(t *testing.T) {
 		"too many":  {document(501, 1), "over 500 operations"},
 		"a path item of many paths": {[]byte(`{"openapi":"3.0.0","x":{"get":{},"put":{},"post":{},"delete":{},` +
 			`"head":{},"patch":{}},"paths":{` + repeated(9_000, `"/@":{"$ref":"#/x"}`) + `}}`),
-			"over 50000 operations: give a smaller one"},
-		"no document": {[]byte(`{"hello":"world"}`), "no OpenAPI 3 document"},
-		"a page":      {[]byte("\ufeff \n<!DOCTYPE html>"), "a page of HTML or XML"},
+			"over 50000 operations: send a smaller one"},
+		"no document": {[]byte(`{"hello":"world"}`), "not an OpenAPI 3 document"},
+		"a page":      {[]byte("\ufeff \n<!DOCTYPE html>"), "an HTML or XML page"},
 		"Swagger 1":   {[]byte(`{"swagger":"1.2","paths":{}}`), "of Swagger 1.2: only Swagger 2.0 and OpenAPI 3"},
 		"no server": {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},` +
 			`"paths":{"/a":{"get":{"responses":{}}}}}`), "base_url is required"},
@@ -132,15 +132,15 @@ func TestTooLargeDocumentsAreRefused(t *testing.T) {
 		"no operations": {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},` +
 			`"servers":[{"url":"https://x"}],"paths":{}}`), "no operations"},
 		"reads a file": {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},` +
-			`"paths":{"/a":{"$ref":"/etc/passwd"}}}`), "put its files into one first"},
+			`"paths":{"/a":{"$ref":"/etc/passwd"}}}`), "bundle its files into one"},
 		"reads the net": {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},` +
-			`"paths":{"/a":{"$ref":"http://127.0.0.1:1/x"}}}`), "put its files into one first"},
+			`"paths":{"/a":{"$ref":"http://127.0.0.1:1/x"}}}`), "bundle its files into one"},
 		"a path without a slash":   {pathed("{h}/steal"), "begin with one slash"},
 		"user information":         {pathed("@evil.example.com/x"), "begin with one slash"},
 		"two slashes":              {pathed("//evil.example.com/x"), "begin with one slash"},
 		"a backslash":              {pathed(`/\\evil.example.com/x`), "begin with one slash"},
-		"a query that is filled":   {pathed("/x?{a}"), "in its path alone"},
-		"a server that is filled":  {served("https://{h}.example.com"), "is no URL"},
+		"a query that is filled":   {pathed("/x?{a}"), "only in its path"},
+		"a server that is filled":  {served("https://{h}.example.com"), "is not a URL"},
 		"a path that is filled":    {served("https://example.com/{a}"), "without open variables"},
 		"a server with a user":     {served("https://a:b@example.com"), "without open variables"},
 		"a server with a query":    {served("https://example.com/?x="), "without open variables"},
@@ -149,11 +149,11 @@ func TestTooLargeDocumentsAreRefused(t *testing.T) {
 			"too many parts"},
 		"too many parameters": {shared(1, 500, `{"type":"string"}`), "over 200 parameters"},
 		"a circle of references": {[]byte(`{"openapi":"3.0.0","info":{},"servers":[{"url":"https://x"}],` +
-			`"paths":{"/a":{"$ref":"#/paths/~1b"},"/b":{"$ref":"#/paths/~1a"}}}`), "leads in a circle"},
-		"an alias of itself": {[]byte("openapi: 3.0.0\npaths: &p {/a: *p}\n"), "is a part of"},
+			`"paths":{"/a":{"$ref":"#/paths/~1b"},"/b":{"$ref":"#/paths/~1a"}}}`), "is circular"},
+		"an alias of itself": {[]byte("openapi: 3.0.0\npaths: &p {/a: *p}\n"), "its own parent"},
 		"a document that is deep": {[]byte("openapi: 3.0.0\npaths: " + strings.Repeat("[", 5000) + strings.Repeat("]",
 			5000)), "nested more than"},
-		"aliases galore": {[]byte(bomb()), "no OpenAPI 3 document"},
+		"aliases galore": {[]byte(bomb()), "not an OpenAPI 3 document"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := discover(c.raw)

@@ -23,19 +23,19 @@ func discover(t *testing.T, text string) ([]tool.Definition, error) {
 func TestABrokenOperationIsOffAlone(t *testing.T) {
 	for paths, reason := range map[string]string{
 		`/b: {get: {parameters: [{$ref: "#/components/parameters/none"}]}}`: `none", which is not in it`,
-		`/b: {get: {requestBody: {$ref: "bodies.yaml#/B"}}}`:                "put its files into one first",
-		`/b: {$ref: ./b.yaml}`:                   "put its files into one first",
-		`/b: {$ref: "#/paths/~1b"}`:              "leads in a circle",
+		`/b: {get: {requestBody: {$ref: "bodies.yaml#/B"}}}`:                "bundle its files into one",
+		`/b: {$ref: ./b.yaml}`:                   "bundle its files into one",
+		`/b: {$ref: "#/paths/~1b"}`:              "is circular",
 		`/b: {get: {$ref: "#/components/none"}}`: "which is not in it",
 		`/b: {get: {parameters: [` + repeated(201, `{name: p@, in: query}`) + `]}}`: "over 200 parameters",
 		`//b: {get: {}}`: "begin with one slash",
 		`b: {get: {}}`:   "begin with one slash",
 		`? /` + strings.Repeat("b", 2_048) + "\n  : {get: {}}": "begin with one slash",
-		`"/#{b}": {get: {}}`: "in its path alone",
+		`"/#{b}": {get: {}}`: "only in its path",
 		`/b: {servers: [{url: "https://y/{b}"}], get: {}}`:                        "without open variables",
-		`/b: {get: {parameters: [{name: b, in: query, schema: {$ref: b.json}}]}}`: "put its files into one first",
+		`/b: {get: {parameters: [{name: b, in: query, schema: {$ref: b.json}}]}}`: "bundle its files into one",
 		`/b: {get: {parameters: [{name: b, in: query, schema: {properties: {c: {items: {$ref: "#/x-other"}}}}}]}}`: "" +
-			"put its files into one first",
+			"bundle its files into one",
 	} {
 		document := "openapi: 3.0.0\nservers: [{url: 'https://x'}]\nx-other: {$ref: b.json}\npaths:\n  " + paths + "\n"
 		found, err := discover(t, document+"  /sound: {get: {}}\n")
@@ -71,9 +71,9 @@ func TestAFaultOfTheDocumentIsItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found, 2)
 	assert.Empty(t, found[0].Problem)
-	assert.Contains(t, found[1].Problem, `"servers.yaml", which is not in it: put its files into one first`)
+	assert.Contains(t, found[1].Problem, `"servers.yaml", which is not in it: bundle its files into one`)
 	_, err = discover(t, "openapi: 3.1.0\npaths: {$ref: paths.yaml}\n")
-	require.ErrorContains(t, err, `"paths.yaml", which is not in it: put its files into one first`)
+	require.ErrorContains(t, err, `"paths.yaml", which is not in it: bundle its files into one`)
 }
 
 // A document may have any number of paths of which a part is chosen; the whole is not read.
@@ -104,7 +104,7 @@ func TestEachPlaceOfAPathIsAnArgument(t *testing.T) {
 		document := operation("get", path, `,"parameters":[{"name":"b","in":"path","schema":{"type":"integer"}}]`)
 		if want == "" {
 			_, err := discover(t, string(document))
-			require.ErrorContains(t, err, "in its path alone", path)
+			require.ErrorContains(t, err, "only in its path", path)
 			continue
 		}
 		assert.Equal(t, want, sent(t, document, `{"b":1,"c d":"2"}`).Address, path)

@@ -57,14 +57,14 @@ func read(ctx context.Context, raw []byte) (*document, error) {
 		}
 	}
 	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("<")) {
-		return nil, tool.Fail("this is a page of HTML or XML: the address of the OpenAPI document itself is needed")
+		return nil, tool.Fail("this is an HTML or XML page: send the URL of the OpenAPI document itself")
 	}
 	marks := bytes.Count(raw, []byte("- "))
 	for _, c := range []byte("\n,[{:") {
 		marks += bytes.Count(raw, []byte{c})
 	}
 	if marks > maxMarks {
-		return nil, tool.Fail("the document has too many parts: give a smaller one")
+		return nil, tool.Fail("the document has too many parts: send a smaller one")
 	}
 	d := &document{ctx: ctx}
 	var root any
@@ -75,7 +75,7 @@ func read(ctx context.Context, raw []byte) (*document, error) {
 		decoder.UseNumber()
 		err = decoder.Decode(&root)
 	case marks > maxYAML:
-		return nil, tool.Fail("the document has too many parts: give it as JSON, or give a smaller one")
+		return nil, tool.Fail("the document has too many parts: send it as JSON, or send a smaller one")
 	default:
 		root, err = d.yaml(raw)
 	}
@@ -83,7 +83,7 @@ func read(ctx context.Context, raw []byte) (*document, error) {
 		return nil, tool.Fail("the document could not be read in time")
 	}
 	if err != nil {
-		return nil, tool.Fail("the document is no OpenAPI 3 document: %s", tool.Clip(err.Error(), tool.EnoughText))
+		return nil, tool.Fail("the document is not an OpenAPI 3 document: %s", tool.Clip(err.Error(), tool.EnoughText))
 	}
 	d.root, _ = root.(map[string]any)
 	return d, d.version()
@@ -103,10 +103,10 @@ func (d *document) version() error {
 		return nil
 	}
 	if swagger != "" && open == "" {
-		return tool.Fail("the document is of Swagger %s: only Swagger 2.0 and OpenAPI 3 are read",
+		return tool.Fail("the document has version Swagger %s: only Swagger 2.0 and OpenAPI 3 are supported",
 			tool.Clip(swagger, 100))
 	}
-	return tool.Fail("the document is no OpenAPI 3 document: openapi is %q", tool.Clip(open, 100))
+	return tool.Fail("the document is not an OpenAPI 3 document: openapi is %q", tool.Clip(open, 100))
 }
 
 // lasting is a reader that fails once its context has ended.
@@ -151,7 +151,7 @@ func (u *unfolding) value(n *yaml.Node, depth int) (made unfolded) {
 	}
 	if known, there := u.known[n]; there {
 		if !known.made {
-			u.fault = tool.Fail("an alias names what it is a part of")
+			u.fault = tool.Fail("an alias refers to its own parent")
 		}
 		return known
 	}
@@ -167,7 +167,7 @@ func (u *unfolding) value(n *yaml.Node, depth int) (made unfolded) {
 	part := func(n *yaml.Node) any {
 		one := u.value(n, depth+1)
 		if made.size += one.size; made.size > maxUnfolded && u.fault == nil {
-			u.fault = tool.Fail("its aliases unfold to more than %d values", maxUnfolded)
+			u.fault = tool.Fail("its aliases expand to more than %d values", maxUnfolded)
 		}
 		return one.value
 	}
@@ -306,12 +306,12 @@ func (d *document) follow(v any) (_ map[string]any, lost string) {
 // why explains a reference that leads nowhere, and how to use a document of several files.
 func (d *document) why(lost string) string {
 	if _, there := d.at(lost); there {
-		return "which leads in a circle"
+		return "which is circular"
 	}
 	if strings.HasPrefix(lost, "#") {
 		return "which is not in it"
 	}
-	return "which is not in it: put its files into one first, for example with npx @redocly/cli bundle"
+	return "which is not in it: first bundle its files into one, for example with npx @redocly/cli bundle"
 }
 
 func (d *document) at(ref string) (any, bool) {

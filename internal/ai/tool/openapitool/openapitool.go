@@ -58,7 +58,7 @@ func (k *Kind) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition
 func (k *Kind) fetch(ctx context.Context, e tool.Endpoint) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL, nil)
 	if err != nil {
-		return nil, tool.Fail("the URL of the document is none")
+		return nil, tool.Fail("the URL of the document is not valid")
 	}
 	answer, err := httptool.Send(k.Client, request, e.Credentials)
 	if err != nil {
@@ -93,7 +93,7 @@ func (d *document) operations() (all []listed, err error) {
 			return nil, err
 		}
 		if len(all) > maxOperations {
-			return nil, tool.Fail("the document has over %d operations: give a smaller one", maxOperations)
+			return nil, tool.Fail("the document has over %d operations: send a smaller one", maxOperations)
 		}
 		if strings.HasPrefix(path, "x-") {
 			continue
@@ -198,7 +198,7 @@ func operations(e tool.Endpoint, d *document, all []listed) ([]tool.Definition, 
 			others += len(anything)
 		}
 		if others > maxFound/2 {
-			return nil, tool.Fail("the document's operations have too much to say: choose some with include")
+			return nil, tool.Fail("the document's operations are too large: choose some with include")
 		}
 		found = append(found, definition)
 	}

@@ -21,18 +21,18 @@ func baseOf(e tool.Endpoint, d *document, level map[string]any) (string, error) 
 			return "", fault
 		}
 		if !ok {
-			return "", tool.Fail("the document's server is no URL")
+			return "", tool.Fail("the document's server is not a URL")
 		}
 	}
 	at = cmp.Or(at, "/") // the standard's default where a document names no server
 	u, err := url.Parse(at)
 	if err != nil {
-		return "", tool.Fail("the document's server %q is no URL", tool.Clip(at, 100))
+		return "", tool.Fail("the document's server %q is not a URL", tool.Clip(at, 100))
 	}
 	if !u.IsAbs() {
 		from, err := url.Parse(e.URL)
 		if err != nil || !from.IsAbs() {
-			return "", tool.Fail("the document names no absolute server: base_url is required")
+			return "", tool.Fail("base_url is required: the document has no absolute server URL")
 		}
 		u = from.ResolveReference(u)
 	}
@@ -42,7 +42,7 @@ func baseOf(e tool.Endpoint, d *document, level map[string]any) (string, error) 
 	if u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" ||
 		strings.ContainsAny(at, `{}\`) {
 		return "", tool.Fail("the document's server must be a URL of a host and a path, without open variables: " +
-			"base_url may say it")
+			"set it in base_url")
 	}
 	return strings.TrimSuffix(u.String(), "/"), nil
 }

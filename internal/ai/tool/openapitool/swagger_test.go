@@ -74,7 +74,7 @@ func TestASwaggerDocumentNamesItsServer(t *testing.T) {
 		{`"basePath":"/v1"`, "", "base_url is required"},
 		{`"host":"a.com","schemes":["wss"]`, "", "must be an http or https URL"},
 		{`"host":"u:p@a.com"`, "", "without open variables"},
-		{`"host":"{h}.a.com"`, "", "is no URL"},
+		{`"host":"{h}.a.com"`, "", "is not a URL"},
 	} {
 		found, err := (&openapitool.Kind{}).Discover(t.Context(), tool.Endpoint{URL: c[1],
 			Document: []byte(`{"swagger":"2.0",` + c[0] + `,"paths":{"/x":{"get":{}}}}`)})
