@@ -170,8 +170,8 @@ func (e Claim) apply(s State, now time.Time) (State, error) {
 	lost := s.Lease.Claim != "" // the worker was lost, perhaps for reasons other than this document
 	switch {
 	case s.Attempts >= MaxAttempts && lost && s.Stage == Extracting:
-		return s.fail(now, Unreadable, "reading this file ended the reader again and again; "+
-			"save it anew, or in another format, and send that"), nil
+		return s.fail(now, Unreadable, "this file stopped the reader several times; "+
+			"save it again, or in another format, and upload that"), nil
 	case s.Attempts >= MaxAttempts:
 		return s.fail(now, Internal, "the worker was lost too often; reprocess the document"), nil
 	}

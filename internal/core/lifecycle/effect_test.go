@@ -96,7 +96,7 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 		},
 		"recovery of what was to be over": {
 			Running, func(r *Run) { lapsed(r); r.Hops = MaxHops }, Recover{},
-			[]change{ended(Failed), func(r *Run) { r.Error = "the run was handed over 500 times" }},
+			[]change{ended(Failed), func(r *Run) { r.Error = "the run was released 500 times" }},
 		},
 		"the start deadline": {
 			Queued, func(r *Run) { r.StartBy = now }, Unstartable{},

@@ -225,7 +225,7 @@ func mustEnd(r Run) *ending {
 	case crashes >= MaxCrashes:
 		return &ending{Failed, fmt.Sprintf("the worker was lost %d times without finishing a step", crashes)}
 	case r.Hops >= MaxHops:
-		return &ending{Failed, fmt.Sprintf("the run was handed over %d times", r.Hops)}
+		return &ending{Failed, fmt.Sprintf("the run was released %d times", r.Hops)}
 	case r.LimitMS > 0 && r.ActiveMS >= r.LimitMS:
 		return &ending{TimedOut, limitReached(r)}
 	default:
