@@ -140,6 +140,6 @@ func TestAModelThatDoesNotAnswerRefusesABase(t *testing.T) {
 		_, err := w.knowledge.CreateBase(t.Context(), w.admin, knowledge.BaseEdit{
 			Name: &name, Embedding: &catalog.EmbeddingModel{Provider: "paid", Name: "m"},
 		})
-		require.ErrorContains(t, err, "the embedding model paid/m cannot be reached: no answer came within 10s")
+		require.ErrorContains(t, err, "the embedding model paid/m cannot be reached: there was no response within 10s")
 	})
 }

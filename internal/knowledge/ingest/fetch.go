@@ -42,7 +42,7 @@ func (f Fetch) get(ctx context.Context, s catalog.Source) (*http.Response, error
 			return nil, final(docstate.FetchFailed, "the address %s", err)
 		}
 		if f.Policy.CheckURL(u) != nil {
-			return nil, final(docstate.URLForbidden, "this address, or one that it leads to, may not be called")
+			return nil, final(docstate.URLForbidden, "the address, or a redirect from it, is not allowed")
 		}
 		response, err := f.ask(ctx, u, s)
 		if err != nil {
@@ -56,11 +56,11 @@ func (f Fetch) get(ctx context.Context, s catalog.Source) (*http.Response, error
 		_ = response.Body.Close()
 		next, err := u.Parse(location)
 		if err != nil {
-			return nil, final(docstate.FetchFailed, "the server leads to an address that cannot be read")
+			return nil, final(docstate.FetchFailed, "the server redirects to an address that is not valid")
 		}
 		address = next.String()
 	}
-	return nil, final(docstate.FetchFailed, "the server leads on more than %d times", maxRedirects)
+	return nil, final(docstate.FetchFailed, "the server redirects more than %d times", maxRedirects)
 }
 
 func (f Fetch) ask(ctx context.Context, u *url.URL, s catalog.Source) (*http.Response, error) {
@@ -78,7 +78,7 @@ func (f Fetch) ask(ctx context.Context, u *url.URL, s catalog.Source) (*http.Res
 	}
 	response, err := f.Client.Do(r)
 	if errors.Is(err, egress.ErrForbidden) {
-		return nil, final(docstate.URLForbidden, "this address, or one that it leads to, may not be called")
+		return nil, final(docstate.URLForbidden, "the address, or a redirect from it, is not allowed")
 	}
 	if err != nil {
 		failure, _ := egress.Plain(err)
@@ -108,9 +108,10 @@ func (w *work) fetch(ctx context.Context) error {
 	case code == http.StatusOK:
 		return w.receive(ctx, response)
 	case code == http.StatusTooManyRequests || code >= 500:
-		return &trouble{code: docstate.FetchFailed, message: fmt.Sprintf("the server of the document says %d", code)}
+		text := fmt.Sprintf("the document's server returned status %d", code)
+		return &trouble{code: docstate.FetchFailed, message: text}
 	default:
-		return final(docstate.FetchFailed, "the server of the document says %d; check the address", code)
+		return final(docstate.FetchFailed, "the document's server returned status %d; check the address", code)
 	}
 }
 
@@ -121,7 +122,7 @@ func (w *work) receive(ctx context.Context, response *http.Response) error {
 		return final(docstate.TooLarge, "the document has more than %d MiB", knowledge.MaxBytes>>20)
 	}
 	if err != nil {
-		return &trouble{code: docstate.FetchFailed, message: "the document could not be fetched whole", cause: err}
+		return &trouble{code: docstate.FetchFailed, message: "the document could not be fetched completely", cause: err}
 	}
 	contentType := response.Header.Get("Content-Type")
 	if !record.IsMediaType(contentType) {

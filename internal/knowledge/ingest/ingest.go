@@ -136,7 +136,7 @@ func (w *work) run(ctx context.Context) (again time.Duration, err error) {
 	defer stop()
 	if died := host.Catch(func() { failed = w.stages(limited) }); died != nil {
 		w.Log.Error("an ingestion panicked", "document_id", w.d.ID, "panic", died.Value, "stack", string(died.Stack))
-		failed = &trouble{code: docstate.Internal, message: "the ingestion failed inside the service"}
+		failed = &trouble{code: docstate.Internal, message: "the service failed to ingest the document"}
 	}
 	w.leave()
 	lost := errors.Is(context.Cause(working), errLost)
@@ -204,11 +204,11 @@ func (w *work) conclude(ctx context.Context, failed error) (again time.Duration,
 	ctx = context.WithoutCancel(ctx)
 	var t *trouble
 	if !errors.As(failed, &t) {
-		t = &trouble{code: docstate.Internal, message: "the ingestion failed inside the service; reprocess it later"}
+		t = &trouble{code: docstate.Internal, message: "the service failed to ingest the document; reprocess it later"}
 		w.Log.Warn("a stage of an ingestion failed", "document_id", w.d.ID, "stage", w.d.Ingestion.Stage, "error",
 			failed)
 		if record.IsFull(failed) {
-			t.message, t.after = "there was no room on the disk; reprocess it later", time.Minute
+			t.message, t.after = "the disk was full; reprocess the document later", time.Minute
 		}
 	}
 	var event docstate.Event = docstate.Retry{Claim: w.claim, Code: t.code, Message: t.message, After: t.after}
@@ -293,7 +293,7 @@ func (g *Ingester) endAnew(ctx context.Context, tx *record.Tx, d catalog.Documen
 	}
 	why, _, _ := strings.Cut(failure.Message, ";") // after the semicolon stands advice for a failed document
 	return g.FailRebuild(ctx, tx, d.KnowledgeBase, d.Work.Collection,
-		fmt.Sprintf("the document %s could not be indexed anew: %s", d.ID, why))
+		fmt.Sprintf("the document %s could not be indexed again: %s", d.ID, why))
 }
 
 // step is move for the document at work.

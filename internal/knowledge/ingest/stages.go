@@ -275,7 +275,7 @@ func (w *work) mayEmbed(ctx context.Context) error {
 	err := w.MayEmbed(ctx, w.base.Embedding, w.d.Organization, w.d.UserID)
 	if p, is := problem.As(err); is && p.Code == "budget_exhausted" {
 		return final(docstate.OverBudget, "%s; reprocess the document when there is "+
-			"something left of it", p.Message)
+			"some left", p.Message)
 	}
 	return err
 }

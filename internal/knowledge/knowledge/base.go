@@ -53,7 +53,7 @@ func (e BaseEdit) apply(b *catalog.KnowledgeBase) error {
 		return problem.InvalidField("body.chunking.size", "must be between %d and %d words", minSize, maxSize)
 	}
 	if b.Chunking.Overlap < 0 || 2*b.Chunking.Overlap >= b.Chunking.Size {
-		return problem.InvalidField("body.chunking.overlap", "must be at least 0, and below half of the size")
+		return problem.InvalidField("body.chunking.overlap", "must be at least 0 and less than half of size")
 	}
 	return nil
 }

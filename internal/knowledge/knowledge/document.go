@@ -96,7 +96,7 @@ func (k *Knowledge) Receive(ctx context.Context, organization, id string, bytes 
 		io.TeeReader(bytes, r.sum), MaxBytes)
 	if errors.Is(err, blob.ErrTooLarge) {
 		err = problem.New(problem.TooLarge, "payload_too_large",
-			"the document has more than %d bytes, as many as one may have", MaxBytes)
+			"the document has more than the limit of %d bytes", MaxBytes)
 	}
 	return r, err
 }

@@ -67,7 +67,7 @@ func ParseCondition(field string, raw json.RawMessage) (Condition, error) {
 				c.Most = v
 			}
 		default:
-			return c, problem.InvalidField(at, "is not known: there are in, gte and lte")
+			return c, problem.InvalidField(at, "must be in, gte or lte")
 		}
 	}
 	return c, nil

@@ -127,7 +127,7 @@ func (m *Models) choose(
 	defer cancel()
 	reply, err := m.Embed(limited, wanted, embedding.ForQuery, []string{"dimensions"})
 	if err != nil && host.OutOfTime(limited, ctx) {
-		err = fmt.Errorf("no answer came within %s", probeTime)
+		err = fmt.Errorf("there was no response within %s", probeTime)
 	}
 	switch {
 	case err == nil:
@@ -135,7 +135,7 @@ func (m *Models) choose(
 		return wanted, nil
 	case named == nil:
 		return wanted, problem.New(problem.Unavailable, "embedding_unavailable",
-			"the default embedding model %s cannot be reached: %s. Send the request again later, or name another "+
+			"the default embedding model %s cannot be reached: %s. Send the request again later, or choose another "+
 				"embedding_model", wanted.FullName(), err)
 	case embedding.KindOf(err) == embedding.BadRequest:
 		return wanted, problem.InvalidField(atModel, "the model cannot be used: %s", err)
@@ -153,7 +153,7 @@ func (m *Models) find(named, now catalog.EmbeddingModel) (catalog.EmbeddingModel
 	}
 	if named.Provider == embedding.Builtin {
 		if named.Name != "" && named.Name != Lexical {
-			return named, problem.InvalidField(atModel+".name", "the built-in model is called %s", Lexical)
+			return named, problem.InvalidField(atModel+".name", "must be %s, the built-in model", Lexical)
 		}
 		named.Name, named.Dimensions = Lexical, cmp.Or(named.Dimensions, builtinDimensions)
 		return named, nil
@@ -164,6 +164,6 @@ func (m *Models) find(named, now catalog.EmbeddingModel) (catalog.EmbeddingModel
 			return known, nil
 		}
 	}
-	return named, problem.InvalidField(atModel, "this deployment does not offer the embedding model %s/%s; "+
-		"GET /models lists those that it does", named.Provider, named.Name)
+	return named, problem.InvalidField(atModel, "this deployment does not have the embedding model %s/%s; "+
+		"GET /models lists the available ones", named.Provider, named.Name)
 }

@@ -108,7 +108,7 @@ func (k *Knowledge) FailRebuild(ctx context.Context, tx *record.Tx, base, collec
 		return err
 	}
 	failed := *e.Value.Rebuild
-	failed.Error = why + "; search goes on with the settings before. To try once more, send embedding_model, " +
+	failed.Error = why + "; search continues with the previous settings. To try again, send embedding_model, " +
 		"chunking or language again; to go back, DELETE /knowledge-bases/{id}/rebuild"
 	e.Value.Rebuild = &failed
 	record.PutResource(tx, e)

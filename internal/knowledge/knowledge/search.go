@@ -133,7 +133,8 @@ func (q Question) check() error {
 func checkIDs(field string, ids []string) error {
 	for i, id := range ids {
 		if !host.ValidID(id) {
-			return problem.InvalidField(fmt.Sprintf("%s[%d]", field, i), "%q is no identifier", document.Cut(id, 50))
+			return problem.InvalidField(fmt.Sprintf("%s[%d]", field, i),
+				"%q is not an identifier", document.Cut(id, 50))
 		}
 	}
 	return nil
@@ -339,7 +340,7 @@ func (s *search) prepare(ctx context.Context, found *Found) error {
 	}
 	if s.q.Mode == ranking.Semantic && len(found.Degraded) == len(s.asks) {
 		return problem.New(problem.Unavailable, "embedding_unavailable",
-			"the embedding model cannot be reached; the modes hybrid and keyword go on without it")
+			"the embedding model cannot be reached; use mode hybrid or keyword, which work without it")
 	}
 	return nil
 }

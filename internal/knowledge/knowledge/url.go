@@ -21,7 +21,7 @@ func CheckURL(policy egress.Policy, raw string) error {
 		return problem.InvalidField("body.url", "%s", err)
 	}
 	if policy.CheckURL(u) != nil {
-		p := problem.InvalidField("body.url", "this address may not be called")
+		p := problem.InvalidField("body.url", "this address is not allowed")
 		p.Code = "url_forbidden"
 		return p
 	}
