@@ -143,11 +143,12 @@ func (a *Analytics) Series(ctx context.Context, scope record.Scope, q SeriesQues
 		return Series{}, err
 	}
 	if q.Zone != time.UTC && q.To.Sub(q.From) > MaxRangeZoned {
-		return Series{}, problem.InvalidField("query.timezone", "goes with ranges of at most 92 days, unless it is UTC")
+		return Series{}, problem.InvalidField("query.timezone", "must be UTC for ranges of more than 92 days")
 	}
 	steps := q.Interval.Steps(q.From, q.To, q.Zone, MaxPoints)
 	if len(steps) > MaxPoints {
-		return Series{}, problem.InvalidField("query.interval", "would give more than %d points", MaxPoints)
+		return Series{}, problem.InvalidField("query.interval",
+			"would return more than %d points: choose a longer interval or a shorter range", MaxPoints)
 	}
 	count := rollup.Series{
 		Metric: q.Metric, GroupBy: q.GroupBy, Steps: len(steps), Groups: min(MaxGroups, MaxPoints/len(steps)),
@@ -157,7 +158,7 @@ func (a *Analytics) Series(ctx context.Context, scope record.Scope, q SeriesQues
 	if q.Metric == rollup.Cost {
 		prices, err := a.Prices(ctx, scope)
 		if err == nil && len(prices.Prices) == 0 {
-			err = problem.InvalidField("query.metric", "there is no cost without prices in the organization's settings")
+			err = problem.InvalidField("query.metric", "cost needs prices in the organization's settings")
 		}
 		if err != nil {
 			return Series{}, err
@@ -174,8 +175,9 @@ func (a *Analytics) Series(ctx context.Context, scope record.Scope, q SeriesQues
 		return count.Add(rollup.StepOf(steps, at), k, r)
 	})
 	if err == rollup.ErrTooManyGroups { //nolint:errorlint // it is returned as it is
-		err = problem.InvalidField("query.group_by", "would give more than %d groups of %d points each: a filter, a "+
-			"longer interval or a shorter range gives fewer", count.Groups, len(steps))
+		err = problem.InvalidField("query.group_by",
+			"would return more than %d groups of %d points each: use a filter, a "+
+				"longer interval or a shorter range", count.Groups, len(steps))
 	}
 	if err != nil {
 		return Series{}, err

@@ -152,7 +152,7 @@ func (a *Analytics) current(ctx context.Context, scope record.Scope) (record.Rol
 	}
 	if p, any := next(e.Value, a.Host.Now()); any && p.of == rollQuarters {
 		behind := problem.Retry(nil)
-		behind.Message = "the ledger of this organization is still being added up; ask again in a moment"
+		behind.Message = "the ledger of this organization is not ready yet; try again in a moment"
 		return record.Rolled{}, behind
 	}
 	return e.Value, nil

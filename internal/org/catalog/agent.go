@@ -173,7 +173,7 @@ type AgentApproval struct {
 	Mode  string   `json:"mode" enum:"never,always,tools"`
 	Tools []string `json:"tools"`
 	// Self is nil in agents that have no such rule: true.
-	Self *bool `json:"self,omitempty" doc:"false: the user of a run may reject its calls, and not approve them, not even as an admin"`
+	Self *bool `json:"self,omitempty" doc:"false: the user of a run may reject its calls but not approve them, even as an admin"`
 }
 
 // OthersOnly reports whether the user of a run may not approve its calls.

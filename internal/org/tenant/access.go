@@ -27,14 +27,14 @@ func (p Principal) among(groups []string, name, otherwise string) error {
 // MayUse returns nil when the principal may see an agent and start runs of it. If its level allows changes, it may
 // change the agent, too. Otherwise it returns a problem of kind Forbidden (insufficient_permission) with group_ids.
 func (p Principal) MayUse(a catalog.Agent) error {
-	return p.among(a.Spec.GroupIDs, "group_ids", "the agent works for members of its groups alone")
+	return p.among(a.Spec.GroupIDs, "group_ids", "only members of the agent's groups may use it")
 }
 
 // MayOpen returns nil when the principal may read a thing that is for members of groups. If the principal's level
 // allows changes, it may change the thing, too. Without groups every principal may, and admins always may. Otherwise it
 // returns a problem of kind Forbidden (insufficient_permission) with group_ids.
 func (p Principal) MayOpen(what string, groups []string) error {
-	return p.among(groups, "group_ids", "the "+what+" is for members of its groups alone")
+	return p.among(groups, "group_ids", "the "+what+" is only for members of its groups")
 }
 
 // ApprovalRequest is a pause that requests approvals of tool calls.
@@ -55,13 +55,13 @@ func (p Principal) mayApprove(a, now catalog.Agent, request ApprovalRequest) err
 	switch {
 	case own && !request.Rejects && a.Spec.Approval.OthersOnly():
 		return problem.New(problem.Forbidden, "insufficient_permission",
-			"tool calls of this agent are approved by others than the user of the run (approval.self)")
+			"the user of the run may not approve calls of this agent (approval.self); another approver must decide")
 	case len(a.Spec.ApproverGroupIDs) > 0:
 		return p.among(a.Spec.ApproverGroupIDs, "approver_group_ids",
-			"tool calls of this agent are decided by members of its approver groups, or by admins")
+			"only members of the approver groups and admins may decide tool calls of this agent")
 	case !own && !p.Level.Covers(LevelManage):
 		return problem.New(problem.Forbidden, "insufficient_permission",
-			"tool calls of this agent are decided by the user of the run, by managers and by admins").
+			"only the user of the run, managers and admins may decide tool calls of this agent").
 			With("level_needed", LevelManage)
 	}
 	return p.MayUse(now)
@@ -76,7 +76,7 @@ func (p Principal) maySee(a catalog.Agent, owner string) error {
 	if p.seesOthers() || owner != "" && owner == p.User || p.Shared && a.Spec.ChatVisibility != catalog.SeesOwn {
 		return nil
 	}
-	return problem.New(problem.Forbidden, "insufficient_permission", "the chat is for its user and for managers").
+	return problem.New(problem.Forbidden, "insufficient_permission", "only its user and managers may see the chat").
 		With("level_needed", LevelManage)
 }
 
@@ -166,7 +166,7 @@ func (t *Tenants) MayReadFile(ctx context.Context, p Principal, f record.File) e
 		return t.MayReach(ctx, p, lifecycle.Whose{Owner: f.UserID})
 	case len(f.Agents) == 0 && !p.Shared && !p.Level.Covers(LevelAdmin):
 		return problem.New(problem.Forbidden, "insufficient_permission",
-			"a file that no run holds is for its uploader alone").With("level_needed", LevelAdmin)
+			"only its uploader may use a file that no run uses").With("level_needed", LevelAdmin)
 	case len(f.Agents) == 0:
 		return nil
 	}

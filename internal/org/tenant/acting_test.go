@@ -27,7 +27,7 @@ func TestOperatorsAloneActInOtherOrganizations(t *testing.T) {
 			[]any{there.Level, there.Acting, there.User, there.Key})
 		assert.Empty(t, there.Groups)
 		assert.True(t, forbidden(there.May(tenant.LevelOperator)))
-		assert.ErrorContains(t, there.May(tenant.LevelOperator), "in the organization that the request names")
+		assert.ErrorContains(t, there.May(tenant.LevelOperator), "in the organization of the request")
 		assert.True(t, forbidden(there.MayManage("the key", tenant.LevelOperator)))
 		_, err = w.ActIn(t.Context(), there, at.name)
 		assert.True(t, forbidden(err), "who acts is an admin, and names no further one")

@@ -129,8 +129,8 @@ func (t *Tenants) checkSelf(
 		return err
 	}
 	return problem.InvalidIf(!who[0].others(), "body.approval.self",
-		"must be true while no run of this agent has another user who may approve its calls: name approver groups "+
-			"with other members, or make another manager or admin")
+		"must be true, because nobody else may approve calls of this agent: choose approver groups "+
+			"with other members, or create another manager or admin")
 }
 
 // approvers are the approvers of an agent's calls, as users and groups are now, as far as they have been searched.
@@ -231,7 +231,7 @@ func countTools(s catalog.AgentSpec, on []tool.Offer, field string, more int) er
 	if more > 0 {
 		own = "the agent and its client have"
 	}
-	return problem.InvalidField(field, "%s %d tools, and a model takes at most %d: disable some of its toolkits' tools",
+	return problem.InvalidField(field, "%s %d tools, but the limit is %d: disable some tools of its toolkits",
 		own, n+more, tool.MaxOffered)
 }
 
@@ -294,7 +294,7 @@ func (p Principal) mayShow(was, s catalog.AgentSpec) error {
 	if was.ChatVisibility != catalog.SeesOwn || s.ChatVisibility == catalog.SeesOwn || p.May(LevelAdmin) == nil {
 		return nil
 	}
-	return problem.New(problem.Forbidden, "insufficient_permission", "this would show chats that are their user's own "+
+	return problem.New(problem.Forbidden, "insufficient_permission", "this change shows private chats of users "+
 		"to the organization (body.chat_visibility): it needs an API key of level %s; this one has %s", LevelAdmin,
 		p.Level).With("level_needed", LevelAdmin)
 }
@@ -436,7 +436,7 @@ func there[T record.Resourceful](
 		}
 		at := fmt.Sprintf("%s[%d]", member, i)
 		if !host.ValidID(id) {
-			return problem.InvalidField(at, "is the id of no %s", what)
+			return problem.InvalidField(at, "must be the id of an existing %s", what)
 		}
 		if _, err := record.Resource[T](ctx, store, record.Of(organization), id); isGone(err) {
 			return problem.InvalidField(at, "%s %s does not exist", what, id)

@@ -37,7 +37,7 @@ func (t *Tenants) CreateKey(
 			"body.expires_at", "must be in the future"),
 		by.MayManage("the key", k.Level),
 		checkSees(k.Sees, k.Level),
-		problem.InvalidIf(!host.ValidID(k.UserID), "body.user_id", "is the id of no user"),
+		problem.InvalidIf(!host.ValidID(k.UserID), "body.user_id", "must be the id of a user"),
 	)
 	if err != nil {
 		return none, "", err
@@ -67,7 +67,7 @@ func checkSees(v catalog.Visibility, level Level) error {
 	return cmp.Or(
 		checkVisibility("body.sees", v),
 		problem.InvalidIf(v == catalog.SeesAll && level.Covers(LevelManage), "body.sees",
-			"must be own for a key of level manage or above; such a key sees the chats of others by its level"),
+			"must be own for a key of level manage or above: its level already includes the chats of others"),
 	)
 }
 
@@ -82,7 +82,7 @@ func (t *Tenants) mayHaveKey(ctx context.Context, by Principal, u catalog.User, 
 	}
 	if most := Role(u.Role).Most(); !most.Covers(level) {
 		return problem.New(problem.Forbidden, "insufficient_permission",
-			"a %s may have keys up to level %s, and %s was asked for", u.Role, most, level)
+			"a %s may have keys up to level %s, not %s", u.Role, most, level)
 	}
 	return nil
 }
@@ -167,8 +167,8 @@ func rotated(
 	}
 	if len(earlier) >= maxEarlier {
 		return nil, problem.New(problem.Conflict, "conflict",
-			"the values of the last %d rotations are still good; the "+
-				"next ends at %s: rotate then, or with overlap_seconds 0, which ends all of them",
+			"the secrets of the last %d rotations are still valid; the "+
+				"next ends at %s: rotate then, or send overlap_seconds 0 to end all of them",
 			maxEarlier, ends.UTC().Format(time.RFC3339))
 	}
 	return earlier, nil

@@ -31,7 +31,7 @@ func (t *Tenants) Bootstrap(ctx context.Context) (First, error) {
 	}
 	spec := t.DefaultSpec(f.Organization.ID)
 	spec.Name = "Demo"
-	spec.Description = "Answers what it is told, deterministically and without a network, and follows /directions."
+	spec.Description = "Repeats its input, deterministically and without a network, and follows /directions."
 	agent, err := t.CreateAgent(ctx, f.Organization.ID, spec, true)
 	if err != nil {
 		return f, err

@@ -89,7 +89,7 @@ func (t *Tenants) SetMember(
 		switch {
 		case member && len(without) >= maxGroups:
 			return problem.InvalidField("body.user_id",
-				"user %s belongs to %d groups, as many as one may", user, maxGroups)
+				"user %s belongs to %d groups, which is the limit", user, maxGroups)
 		case member:
 			without = append(without, group)
 		case len(without) == len(u.GroupIDs):

@@ -73,7 +73,7 @@ func (l limit) apply(by Principal) error {
 	case l.above == nil, *l.above == *l.over, !operator && *l.above == shown: // unset, or as it was shown
 	case !operator:
 		return problem.New(problem.Forbidden, "insufficient_permission",
-			"ceilings are set by operators").With("level_needed", LevelOperator)
+			"only operators may set ceilings").With("level_needed", LevelOperator)
 	case *l.above < 0 || *l.above > l.most:
 		return problem.InvalidField("body.ceilings."+l.name, "must be between 1 and %d", l.most)
 	default:

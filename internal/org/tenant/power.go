@@ -23,7 +23,7 @@ func (p Principal) MayManage(what string, stands Level) error {
 	}
 	if rank[stands] == 0 || !p.Level.Covers(stands) {
 		return problem.New(problem.Forbidden, "insufficient_permission",
-			"%s stands at level %s, above this API key's %s", what, stands, p.Level).
+			"%s has level %s, above level %s of this API key", what, stands, p.Level).
 			With("level_needed", stands)
 	}
 	return nil

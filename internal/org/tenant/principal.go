@@ -120,14 +120,14 @@ func (p Principal) Scope() record.Scope { return record.Of(p.Organization) }
 // (insufficient_permission) with level_needed. A run token is refused everything.
 func (p Principal) May(needed Level) error {
 	if p.Run != "" {
-		return problem.New(problem.Forbidden, "insufficient_permission", "this token is good for its own run alone")
+		return problem.New(problem.Forbidden, "insufficient_permission", "this token is only valid for its own run")
 	}
 	if p.Level.Covers(needed) {
 		return nil
 	}
 	says := "this needs an API key of level %s; this one has %s"
 	if p.Acting {
-		says = "this needs level %s; in the organization that the request names the key has %s"
+		says = "this needs level %s; in the organization of the request the key has level %s"
 	}
 	return problem.New(problem.Forbidden, "insufficient_permission", says, needed, p.Level).
 		With("level_needed", needed)

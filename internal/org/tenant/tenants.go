@@ -59,7 +59,7 @@ func New(s *record.Store, known record.Known, h host.Host, d Defaults, sealer se
 }
 
 var errNoKey = problem.New(problem.Unauthenticated, "missing_api_key",
-	"an API key is needed: Authorization: Bearer <API_KEY>")
+	"an API key is required: send the header Authorization: Bearer <API_KEY>")
 
 // One error for every key that is not valid: it does not contain the reason.
 var errBadKey = problem.New(problem.Unauthenticated, "invalid_api_key", "the API key is not valid")

@@ -67,7 +67,7 @@ func (t *Tenants) Uploader(ctx context.Context, token, file string) (Principal, 
 	p, err := t.Authenticate(ctx, token)
 	if err == nil && p.Run != uploadOf(file) || isGone(err) || problem.Is(err, errBadKey.Code) {
 		return Principal{}, problem.New(problem.Unauthenticated, errBadKey.Code,
-			"this address has expired, or is not that of the file: announce the file again")
+			"this address has expired or belongs to another file: announce the file again")
 	}
 	p.Run, p.Level = "", lower(p.Level, LevelRun)
 	return p, err

@@ -33,7 +33,7 @@ func TestAnAgentWithTooManyToolsIsRefused(t *testing.T) {
 	curious := spec
 	curious.CanAsk = true
 	_, err = tenants.CreateAgent(t.Context(), w.name, curious, true)
-	require.ErrorContains(t, err, "body.toolkit_ids: the agent would have 129 tools, and a model takes at most 128")
+	require.ErrorContains(t, err, "body.toolkit_ids: the agent would have 129 tools, but the limit is 128")
 	admin, _ := w.person("a@example.com", "admin", tenant.LevelAdmin)
 	_, err = tenants.EditAgent(t.Context(), admin, made.Value.ID, 0, true, true,
 		func(catalog.AgentSpec) (catalog.AgentSpec, error) { return curious, nil })

@@ -36,7 +36,7 @@ func (e UserEdit) apply(u *catalog.User) error {
 	set(&u.Cap, e.Cap)
 	return cmp.Or(
 		problem.InvalidIf(e.Email != nil && !isAddress(u.Email),
-			"body.email", "must be an e-mail address, and nothing else"),
+			"body.email", "must be only an e-mail address"),
 		problem.InvalidIf(e.Name != nil && utf8.RuneCountInString(u.Name) > maxName,
 			"body.name", "must have at most %d characters", maxName),
 		problem.InvalidIf(e.Role != nil && Role(u.Role).Level() == "",

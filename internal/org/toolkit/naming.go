@@ -12,7 +12,7 @@ import (
 )
 
 // alike is the problem of a tool without a name of its own. Earlier versions stored such tools; a refresh names them.
-const alike = "another tool has its name"
+const alike = "another tool has the same name"
 
 // identity identifies a tool at its server, under any name here. own is the server's own name of it. request is the
 // request of a tool that is one; a tool of an earlier version may have it alone.

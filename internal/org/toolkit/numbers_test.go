@@ -119,7 +119,7 @@ func TestStoredToolsKeepTheirNames(t *testing.T) {
 	s, one := listed(t, k, "a.b", "a_b", "c")
 	stored := `[{"name":"a_b","parameters":{"type":"object"},"binding":{"name":"a_b"},"enabled":true,"approval":{}},` +
 		`{"name":"a_b","parameters":{"type":"object"},"binding":{"name":"a.b"},"enabled":false,"approval":{},` +
-		`"problem":"another tool has its name"},` +
+		`"problem":"another tool has the same name"},` +
 		`{"name":"c","parameters":{"type":"object"},"binding":{"name":"c"},"enabled":true,"approval":{}}]`
 	putTools(t, s, one.ID, stored)
 	d, err := s.Refresh(t.Context(), record.Of("o"), one.ID)

@@ -22,7 +22,7 @@ type Portable struct {
 	Name     string            `json:"name"`
 	URL      string            `json:"url,omitempty"`
 	BaseURL  string            `json:"base_url,omitempty"`
-	Document string            `json:"document,omitempty" doc:"the OpenAPI document of a toolkit that was given one instead of a url"`
+	Document string            `json:"document,omitempty" doc:"the OpenAPI document of a toolkit without a url"`
 	Request  *tool.HTTPRequest `json:"request,omitempty"`
 	Include  []string          `json:"include,omitempty"`
 	Exclude  []string          `json:"exclude,omitempty"`
@@ -116,7 +116,7 @@ func (s *Toolkits) Import(
 	for i, key := range keys {
 		if _, there := named[key]; !there && key != Builtin {
 			return nil, problem.InvalidField(fmt.Sprintf("body.agent.toolkit_ids[%d]", i),
-				"the document has no toolkit with the key %q", key)
+				"must be the key of a toolkit in the document, not %q", key)
 		}
 	}
 	ids, kits := make([]string, len(keys)), make([]kit, len(keys))
@@ -156,7 +156,7 @@ func checkEnabled(list []Portable) error {
 		}
 	}
 	return problem.InvalidIf(enabled > tool.MaxOffered, "body.toolkits",
-		"have %d enabled tools together, and a model takes at most %d", enabled, tool.MaxOffered)
+		"have %d enabled tools together, but the limit is %d", enabled, tool.MaxOffered)
 }
 
 // checkPortable checks a toolkit as its creation would, and each of its tools with its rules. It finds the tools that
@@ -169,10 +169,11 @@ func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable, lo
 		s.check(at, Draft{Name: &p.Name, URL: &p.URL, BaseURL: &p.BaseURL, Document: []byte(p.Document),
 			Selection: p.selection()}),
 		problem.InvalidIf(p.Document != "" && p.Kind != "openapi",
-			at+".document", "is for toolkits of the kind openapi"),
-		problem.InvalidIf(p.Request != nil && p.Kind != "http", at+".request", "is for toolkits of the kind http"),
+			at+".document", "is only valid for kind openapi"),
+		problem.InvalidIf(p.Request != nil && p.Kind != "http", at+".request", "is only valid for kind http"),
 		problem.InvalidIf(p.URL == "" && p.Kind != "openapi", at+".url", "is required"),
-		problem.InvalidIf(p.Kind == "http" && !p.selection().IsAll(), at+".include", "is for openapi and mcp"),
+		problem.InvalidIf(p.Kind == "http" && !p.selection().IsAll(), at+".include",
+			"is only valid for kinds openapi and mcp"),
 	)
 	if err != nil {
 		return err
@@ -207,7 +208,7 @@ func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable, lo
 func (t Tool) checked(place string, names map[string]bool, loosen Loosen) (Tool, error) {
 	one, fault := examine(t.Definition, names)
 	if fault != "" {
-		return one, problem.InvalidField(place, "is no tool as it is exported: %s", fault)
+		return one, problem.InvalidField(place, "is not an exported tool: %s", fault)
 	}
 	one.Own = tool.Clip(t.Own, tool.EnoughText)
 	one.Problem = cmp.Or(one.Problem, tool.Clip(t.Problem, 500))
@@ -282,7 +283,7 @@ func (s *Toolkits) find(ctx context.Context, scope record.Scope, key string, p P
 	for i := range tools {
 		if !p.leads(tools[i]) {
 			tools[i].Enabled, tools[i].Problem = false,
-				"it was imported and leads elsewhere than its toolkit: refresh the toolkit"
+				"it was imported with another address than its toolkit: refresh the toolkit"
 		}
 	}
 	return "", kit{&catalog.Toolkit{Name: p.Name}, tools}, nil

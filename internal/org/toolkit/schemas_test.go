@@ -56,7 +56,7 @@ func TestAToolIsOffOnlyWhereNothingCanCallIt(t *testing.T) {
 		if usable {
 			assert.JSONEq(t, want, string(one.Parameters), one.Name)
 		} else {
-			assert.Contains(t, one.Problem, "its parameters are no JSON schema of an object: ", one.Name)
+			assert.Contains(t, one.Problem, "its parameters are not a JSON schema of an object: ", one.Name)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func checkSelection(at string, s tool.Selection) error {
 // selectable returns a problem of kind Invalid for a kind whose tools cannot be chosen.
 func selectable(kind string, s tool.Selection) error {
 	return problem.InvalidIf(!s.IsAll() && kind != "openapi" && kind != "mcp", "body.include",
-		"is for toolkits of the kinds openapi and mcp")
+		"is only valid for kinds openapi and mcp")
 }
 
 // chosen are the tools of a server that a selection chooses, with their names. before are the tools of the list before.

@@ -123,7 +123,7 @@ func TestARefreshSkipsEntriesThatMatchNothing(t *testing.T) {
 			p, ok := problem.As(err)
 			require.True(t, ok, "%s: %v", kind, err)
 			assert.Empty(t, p.Fields, "the request has no field")
-			require.ErrorContains(t, err, "offers now: include: matches nothing any more")
+			require.ErrorContains(t, err, "offers now: include: no longer matches anything")
 			assert.NotContains(t, err.Error(), "body")
 		}
 		assert.Equal(t, []string{"customers_0"}, shown(t, s, ids[s]), "a refusal changes nothing")
@@ -178,7 +178,7 @@ func TestToolsOfAServerAreChosenByTheirNames(t *testing.T) {
 	_, err := web.Create(t.Context(), "o", toolkit.Draft{Kind: "http", Name: text("n"),
 		URL: text("https://a.example.com"), Request: &tool.HTTPRequest{Name: "a"},
 		Selection: tool.Selection{Exclude: []string{"a"}}})
-	require.ErrorContains(t, err, "body.include: is for toolkits of the kinds openapi and mcp")
+	require.ErrorContains(t, err, "body.include: is only valid for kinds openapi and mcp")
 }
 
 // An entry is the server's own name of a tool, that name as models take it, or the name that the toolkit shows.

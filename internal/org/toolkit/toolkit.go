@@ -113,20 +113,20 @@ func (s *Toolkits) check(place string, d Draft) error {
 			return problem.InvalidField(at, "must be an http or https URL")
 		}
 		if err := s.Policy.CheckURL(u); err != nil {
-			p := problem.New(problem.Invalid, "url_forbidden", "%s: this address may not be called", at)
-			p.Fields = []problem.Field{{Location: at, Message: "this address may not be called"}}
+			p := problem.New(problem.Invalid, "url_forbidden", "%s: this address is not allowed", at)
+			p.Fields = []problem.Field{{Location: at, Message: "this address is not allowed"}}
 			return p
 		}
 		for name := range u.Query() {
 			if tool.Authorizes(name) { // everybody who may read the toolkit would see it
-				return problem.InvalidField(at, "must not say %s: give it as credentials of the type query", name)
+				return problem.InvalidField(at, "must not contain %s: send it in credentials of type query", name)
 			}
 		}
 	}
 	raw, err := json.Marshal(d.Request)
 	return cmp.Or(
 		problem.InvalidIf(d.Command != nil && !s.allows(d.Command), place+".command",
-			"this deployment does not allow this command: TOOL_COMMANDS names those that it does"),
+			"must be one of the commands in the deployment's TOOL_COMMANDS"),
 		problem.InvalidIf(len(d.Document) > tool.MaxDocument,
 			place+".document", "must have at most %d MiB", tool.MaxDocument>>20),
 		problem.InvalidIf(err != nil || len(raw) > maxRequest,
@@ -154,7 +154,7 @@ func checkCredentials(c *tool.Credentials) error {
 	bad := func(is bool, field, message string) error {
 		return problem.InvalidIf(is, "body.credentials."+field, "%s", message)
 	}
-	if err := bad(c.Origins != nil, "origins", "is not for clients to say"); err != nil {
+	if err := bad(c.Origins != nil, "origins", "is read-only: remove it"); err != nil {
 		return err
 	}
 	for field, v := range map[string]string{"token": c.Token, "name": c.Name, "value": c.Value,
@@ -174,7 +174,7 @@ func checkCredentials(c *tool.Credentials) error {
 		return bad(c.Token == "", "token", "is required")
 	case "header", "query":
 		return cmp.Or(
-			bad(!headerName.MatchString(c.Name), "name", "must be a header's or a parameter's name"),
+			bad(!headerName.MatchString(c.Name), "name", "must be the name of a header or a parameter"),
 			bad(c.Value == "", "value", "is required"),
 		)
 	case "basic":
@@ -211,7 +211,7 @@ func (s *Toolkits) Create(
 	case d.Kind == "openapi" && (d.URL == nil) == (len(d.Document) == 0):
 		return none, problem.InvalidField("body.url", "either url or document is required")
 	case d.Command != nil && (d.Kind != "mcp" || d.URL != nil):
-		return none, problem.InvalidField("body.command", "is for MCP servers that have no url")
+		return none, problem.InvalidField("body.command", "is only valid for kind mcp without a url")
 	case d.Kind != "openapi" && d.URL == nil && d.Command == nil:
 		return none, problem.InvalidField("body.url", "is required")
 	case d.Kind == "http" && d.Request == nil:
@@ -282,7 +282,7 @@ func (s *Toolkits) apply(ctx context.Context, tx *record.Tx, t *catalog.Toolkit,
 	set(&t.BaseURL, d.BaseURL)
 	if d.Request != nil {
 		if t.Kind != "http" {
-			return problem.InvalidField("body.request", "is for toolkits of the kind http")
+			return problem.InvalidField("body.request", "is only valid for kind http")
 		}
 		t.Request = d.Request
 	}
@@ -338,8 +338,8 @@ func sealedFor(t catalog.Toolkit) string { return t.Organization + "/" + t.ID }
 
 // strays is the problem of a tool whose server may not get the credentials.
 const strays = "" +
-	"it leads to a server that the toolkit's credentials were not given for: name that server as base_url, " +
-	"give the credentials with it, and refresh the toolkit"
+	"it calls a server that the toolkit's credentials are not for: set base_url to that server, " +
+	"send the credentials with it, and refresh the toolkit"
 
 // confine disables tools on servers that the credentials are not for. A document may name the servers of its
 // operations, but not the receiver of the credentials.
@@ -378,7 +378,7 @@ func (s *Toolkits) keep(ctx context.Context, tx *record.Tx, t *catalog.Toolkit, 
 func (s *Toolkits) endpoint(ctx context.Context, t catalog.Toolkit) (tool.Endpoint, error) {
 	if len(t.Command) > 0 && !s.allows(t.Command) {
 		return tool.Endpoint{}, problem.New(problem.Conflict, "conflict",
-			"this deployment does not allow the toolkit's command any more")
+			"this deployment no longer allows the toolkit's command")
 	}
 	e := tool.Endpoint{URL: t.URL, BaseURL: t.BaseURL, Request: t.Request, Command: t.Command, Selection: t.Selection}
 	if t.Document != "" {
@@ -424,7 +424,7 @@ func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint, b
 	names := map[string]bool{}
 	for _, d := range found {
 		if err := ctx.Err(); err != nil {
-			return nil, unusable(kind, e, "they cannot be read in time")
+			return nil, unusable(kind, e, "they could not be read in time")
 		}
 		one, fault := examine(d, names)
 		if fault != "" {
@@ -446,7 +446,7 @@ func unusable(kind string, e tool.Endpoint, why string) error {
 	case len(e.Command) > 0:
 		field = "body.command"
 	}
-	p := problem.New(problem.Invalid, "invalid_request", "the toolkit's tools cannot be found: %s", why)
+	p := problem.New(problem.Invalid, "invalid_request", "the toolkit's tools cannot be read: %s", why)
 	p.Fields = []problem.Field{{Location: field, Message: why}}
 	return p
 }
@@ -462,13 +462,13 @@ func examine(d tool.Definition, names map[string]bool) (one Tool, fault string) 
 	one.Approval = one.first()
 	switch {
 	case d.Name == "" || tool.Name(d.Name) != d.Name:
-		return one, "its name is none that models take"
+		return one, "models do not accept its name"
 	case len(d.Description) > tool.MaxDescription+len("…"): // it may be cut
 		return one, fmt.Sprintf("its description is over %d bytes", tool.MaxDescription)
 	case len(d.Parameters) > tool.MaxSchema:
 		return one, fmt.Sprintf("its parameters are over %d bytes", tool.MaxSchema)
 	case len(d.Binding) > maxBinding:
-		return one, fmt.Sprintf("what is needed to call it is over %d bytes", maxBinding)
+		return one, fmt.Sprintf("the definition of its call is over %d bytes", maxBinding)
 	}
 	one.Parameters, one.Problem = parameters(d.Parameters)
 	one.Problem = cmp.Or(one.Problem, tool.Clip(d.Problem, tool.EnoughText))
@@ -485,7 +485,7 @@ func parameters(said json.RawMessage) (kept json.RawMessage, fault string) {
 	portable, err := schema.Portable(said)
 	if err != nil {
 		return schema.Anything,
-			"its parameters are no JSON schema of an object: " + tool.Clip(err.Error(), tool.EnoughText)
+			"its parameters are not a JSON schema of an object: " + tool.Clip(err.Error(), tool.EnoughText)
 	}
 	if _, err = schema.Compile(said); err == nil {
 		return said, ""
@@ -496,7 +496,7 @@ func parameters(said json.RawMessage) (kept json.RawMessage, fault string) {
 	if !bytes.HasPrefix(said, []byte("{")) {
 		said = schema.Anything
 	}
-	return said, "its parameters are no JSON schema: " + tool.Clip(err.Error(), tool.EnoughText)
+	return said, "its parameters are not a JSON schema: " + tool.Clip(err.Error(), tool.EnoughText)
 }
 
 // Toolkit reads a toolkit; the built-in one is not stored. It returns a problem of kind NotFound or Forbidden.

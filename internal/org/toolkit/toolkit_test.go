@@ -148,7 +148,7 @@ func TestUnopenableToolkitFailsItsCallsOnly(t *testing.T) {
 		Credentials: &tool.Credentials{Type: "bearer", Token: "x"}})
 	program := made(t, s, toolkit.Draft{Name: text("program"), Command: []string{"serve", "tools"}})
 	s.Sealer, s.Commands = sealer(t, 2), nil
-	for id, says := range map[string]string{sealed.ID: "must be set again", program.ID: "does not allow"} {
+	for id, says := range map[string]string{sealed.ID: "set them again", program.ID: "no longer allows"} {
 		_, err := opened(t, s, id)["act"]()
 		var failure *tool.Error
 		require.ErrorAs(t, err, &failure)
@@ -161,6 +161,6 @@ func TestUnlistedCommandIsRefused(t *testing.T) {
 	for _, command := range [][]string{{}, {"serve"}, {"serve tools"}, {"serve", "tools", "--more"}, {"sh", "-c",
 		"serve tools"}, {"python3", "serve.py", "a b"}, {"python3 serve.py", "a", "b"}} {
 		_, err := s.Create(t.Context(), "o", toolkit.Draft{Kind: "mcp", Name: text("n"), Command: command})
-		assert.ErrorContains(t, err, "does not allow this command", command)
+		assert.ErrorContains(t, err, "must be one of the commands", command)
 	}
 }

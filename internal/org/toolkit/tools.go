@@ -286,7 +286,7 @@ func (s *Toolkits) Browse(ctx context.Context, scope record.Scope, id string) (t
 	found, err := s.kind(e.Value.Kind).Browse(ctx, endpoint)
 	var refused *tool.Error
 	if errors.As(err, &refused) {
-		return found, problem.New(problem.Conflict, "conflict", "the toolkit's server cannot be asked: %s",
+		return found, problem.New(problem.Conflict, "conflict", "the toolkit's server cannot be reached: %s",
 			refused.Message)
 	}
 	return found, err
@@ -363,7 +363,7 @@ func (s *Toolkits) Try(
 	case errors.As(err, &failed):
 		a.Error, err = failed.Message, nil
 	case errors.As(err, &question): // there is no run whose sender could answer
-		a.Error, err = "in a run, this becomes a clarification: "+question.Error(), nil
+		a.Error, err = "in a run, this is a clarification: "+question.Error(), nil
 	}
 	return a, err
 }
@@ -507,7 +507,7 @@ func (s *Toolkits) open(ctx context.Context, t catalog.Toolkit) (*opened, error)
 	case ok && p.Kind == problem.Conflict:
 		o.broken, err = p.Message, nil
 	case errors.Is(err, seal.ErrNotOurs):
-		o.broken, err = "the toolkit's credentials cannot be opened any more: they must be set again", nil
+		o.broken, err = "the toolkit's credentials cannot be decrypted: set them again", nil
 	}
 	return o, err
 }
