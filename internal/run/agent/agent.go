@@ -160,15 +160,15 @@ func (l *Loop) Work(ctx context.Context, t Task) (Result, error) {
 	if m, ok := l.Models[t.Agent.Spec.Model.Provider]; ok {
 		s.model = m
 	} else {
-		return Result{Failure: fmt.Sprintf("the model provider %q cannot be reached from here",
+		return Result{Failure: fmt.Sprintf("this deployment has no model provider %q",
 			t.Agent.Spec.Model.Provider)}, nil
 	}
 	if name := s.twiceNamed(); name != "" {
-		return Result{Failure: fmt.Sprintf("the client's function %s has a name that another tool has", name)}, nil
+		return Result{Failure: fmt.Sprintf("the client's function %s has the name of another tool", name)}, nil
 	}
 	if n := len(s.specs()); n > tool.MaxOffered {
-		return Result{Failure: fmt.Sprintf("the agent has %d tools, with those of its client, and a model takes at "+
-			"most %d: disable some of its toolkits' tools", n, tool.MaxOffered)}, nil
+		return Result{Failure: fmt.Sprintf("the agent and its client have %d tools, but the limit is "+
+			"%d: disable some tools of its toolkits", n, tool.MaxOffered)}, nil
 	}
 	for {
 		result, err := s.round(ctx)

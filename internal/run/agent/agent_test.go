@@ -316,7 +316,7 @@ func TestHangingToolFailsAtItsTimeout(t *testing.T) {
 		r := s.work(t)
 		require.NotNil(t, r.Answer)
 		assert.Equal(t, 7*time.Second, time.Since(began))
-		assert.Equal(t, "the tool did not answer within 7s", r.All[1].Output)
+		assert.Equal(t, "the tool did not respond within 7s", r.All[1].Output)
 	})
 }
 
@@ -454,7 +454,7 @@ func TestPicturesOfAToolAreStoredAsFiles(t *testing.T) {
 	assert.True(t, strings.HasPrefix(told,
 		"two pictures\n[1 bytes of image/png; the user has them as the file act-1.png]\n[2 bytes of image/svg+xml"),
 		told)
-	assert.Contains(t, told, "[2 more files are not kept]")
+	assert.Contains(t, told, "[2 more files are not stored]")
 }
 
 func TestFilesAttachedToAnAnswerAreShownToTheModel(t *testing.T) {

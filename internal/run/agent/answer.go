@@ -75,7 +75,7 @@ func (s *session) objection(ctx context.Context, step record.Step) string {
 	switch {
 	case fault != nil:
 		return "This answer does not fit the schema: " + fault.Error() +
-			". Answer again, with nothing but JSON that fits."
+			". Answer again, only with JSON that fits."
 	case model.Blank(step.Text):
 		return "Your reply was empty. Reply to the message above."
 	default:

@@ -204,10 +204,10 @@ func TestStepAndTokenLimitsAllowTheLastOne(t *testing.T) {
 	}
 	dear := turned(model.Reply{Text: "hi", InputTokens: 100})
 	steps := func(n int) string {
-		return fmt.Sprintf("the run took %d steps, as many as its agent may (limits.max_steps)", n)
+		return fmt.Sprintf("the run took %d steps, the limit of its agent (limits.max_steps)", n)
 	}
 	tokens := func(used, may int) string {
-		return fmt.Sprintf("the run used %d tokens, its agent may use %d (limits.max_tokens)", used, may)
+		return fmt.Sprintf("the run used %d tokens; its agent may use %d (limits.max_tokens)", used, may)
 	}
 	for name, c := range map[string]struct {
 		steps, tokens int // 0: not set
@@ -358,7 +358,7 @@ func TestARunWithTooManyToolsFailsInWords(t *testing.T) {
 			assert.Len(t, m.shown[0].Tools, tool.MaxOffered)
 			continue
 		}
-		assert.Contains(t, r.Failure, "has 129 tools, with those of its client, and a model takes at most 128")
+		assert.Contains(t, r.Failure, "the agent and its client have 129 tools, but the limit is 128")
 		assert.Empty(t, m.shown)
 	}
 }

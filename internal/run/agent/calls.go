@@ -128,17 +128,17 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 	case delegated:
 		return s.delegate(ctx, j, function)
 	case j.Name == model.AskUser && !s.Agent.Spec.CanAsk:
-		return j.end(s, model.Failed, "this agent may not ask")
+		return j.end(s, model.Failed, "this agent may not ask questions")
 	case j.Name == model.AskUser:
 		return s.ask(j)
 	case j.Name == model.Search && s.Search == nil:
 		return j.end(s, model.Failed, "no knowledge base")
 	case !known:
-		return j.end(s, model.Failed, fmt.Sprintf("there is no tool %q", j.Name))
+		return j.end(s, model.Failed, fmt.Sprintf("the tool %q does not exist", j.Name))
 	case !offer.Is(j.Source, j.Fingerprint):
 		// The model requested another tool, or another version of it. A person may have approved that one.
 		return j.end(s, model.Failed,
-			fmt.Sprintf("the tool %q is not there any more; another one has its name, or it has changed", j.Name))
+			fmt.Sprintf("the tool %q no longer exists: it has changed, or another tool has its name", j.Name))
 	case decided && decision.Decision == string(lifecycle.Reject):
 		return j.end(s, model.Rejected, cmp.Or(decision.Message, "no reason was given"))
 	}
@@ -171,7 +171,7 @@ func (s *session) checkOutcome(j *job) {
 		}
 	}
 	if s.starts[j.key] > len(decisions) {
-		s.approve(j, fmt.Sprintf("The call of %s was begun and its outcome is not known. May it be made again?",
+		s.approve(j, fmt.Sprintf("The call of %s started, but its outcome is not known. May the agent repeat it?",
 			j.Name), true)
 	}
 }
@@ -282,7 +282,7 @@ func toolkitOf(o tool.Offer) string {
 func (s *session) putQuestion(j *job, q *tool.Question) {
 	switch {
 	case !s.Agent.Spec.CanAsk:
-		j.end(s, model.Failed, tool.Clip(q.Error(), maxQuestion/2)+" (this agent may not ask)")
+		j.end(s, model.Failed, tool.Clip(q.Error(), maxQuestion/2)+" (this agent may not ask questions)")
 		return
 	case len(j.answers) >= maxQuestions:
 		j.end(s, model.Failed, fmt.Sprintf("the server asked its user over %d times in one call", maxQuestions))
@@ -290,7 +290,7 @@ func (s *session) putQuestion(j *job, q *tool.Question) {
 	}
 	prompt := fmt.Sprintf("The server of %s asks: %s", j.Name, tool.Clip(q.Text, maxQuestion/2))
 	if !j.repeat {
-		prompt += "\nThe call is then made again from its beginning. What it did before it asked may be done twice."
+		prompt += "\nThe call then starts again. Its earlier effects may happen twice."
 	}
 	j.interrupt = s.interrupt(j, lifecycle.Clarification, prompt)
 	j.interrupt.Question = q.ID
@@ -467,7 +467,7 @@ func (s *session) call(ctx context.Context, j *job) {
 	}
 	// Even if there is a result: a connection that is being closed may deliver an empty one.
 	if host.OutOfTime(call, ctx) {
-		err = tool.Fail("the tool did not answer within %s", limit)
+		err = tool.Fail("the tool did not respond within %s", limit)
 	}
 	var question *tool.Question
 	isQuestion := errors.As(err, &question)
@@ -507,7 +507,7 @@ func (s *session) resultText(ctx context.Context, j *job, r tool.Result) string 
 	}
 	for n, f := range r.Files {
 		if n == maxFiles {
-			output += fmt.Sprintf("\n[%d more files are not kept]", len(r.Files)-n)
+			output += fmt.Sprintf("\n[%d more files are not stored]", len(r.Files)-n)
 			break
 		}
 		if f.Name == "" {
@@ -519,7 +519,7 @@ func (s *session) resultText(ctx context.Context, j *job, r tool.Result) string 
 			j.step.Files = append(j.step.Files, ref)
 			output += "; the user has them as the file " + ref.Name
 		} else {
-			output += "; they are not kept" + noRoom(err)
+			output += "; they are not stored" + noRoom(err)
 		}
 		output += "]"
 	}

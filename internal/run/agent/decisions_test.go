@@ -56,7 +56,7 @@ func (s *stage) pause(t *testing.T, d record.Decision) record.Interrupt {
 	return i
 }
 
-const unknownOutcome = "The call of act was begun and its outcome is not known. May it be made again?"
+const unknownOutcome = "The call of act started, but its outcome is not known. May the agent repeat it?"
 
 // If the attempt of a call that must not be made twice is lost, its outcome is unknown: a person decides.
 func TestCallWithUnknownOutcomeIsDecidedByAHuman(t *testing.T) {

@@ -35,7 +35,7 @@ func (s *session) noteOn(c record.Call, done record.Step) string {
 	var notes []string
 	if !sameValue(c.Arguments, done.Arguments) {
 		notes = append(notes, fmt.Sprintf("A human changed the arguments of this call from %s to %s. "+
-			"Do not repeat it with the former ones.", quoted(c.Arguments), quoted(done.Arguments)))
+			"Do not repeat it with the earlier arguments.", quoted(c.Arguments), quoted(done.Arguments)))
 	}
 	if len(s.decisions(done.CallID, true)) > 0 {
 		with := ""
@@ -45,7 +45,7 @@ func (s *session) noteOn(c record.Call, done record.Step) string {
 				with = " with " + quoted(step.Arguments)
 			}
 		}
-		notes = append(notes, "The call had been begun before"+with+", and the outcome of that is not known.")
+		notes = append(notes, "The call had started before"+with+", and its outcome is not known.")
 	}
 	return strings.Join(notes, " ")
 }

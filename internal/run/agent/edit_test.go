@@ -41,10 +41,10 @@ func lastRound(t *testing.T, m model.Model) (calls []model.Call, results []strin
 func TestModelIsShownWhatAHumanHasChanged(t *testing.T) {
 	const (
 		changed = "A human changed the arguments of this call from "
-		advice  = ". Do not repeat it with the former ones."
-		begun   = "The call had been begun before, and the outcome of that is not known."
-		begun1  = `The call had been begun before with {"n":1}, and the outcome of that is not known.`
-		begun2  = `The call had been begun before with {"n":2}, and the outcome of that is not known.`
+		advice  = ". Do not repeat it with the earlier arguments."
+		begun   = "The call had started before, and its outcome is not known."
+		begun1  = `The call had started before with {"n":1}, and its outcome is not known.`
+		begun2  = `The call had started before with {"n":2}, and its outcome is not known.`
 	)
 	type step struct {
 		lost     bool // the call is started, and its attempt is lost
@@ -158,7 +158,7 @@ func TestMixedDecisionsOfOneReplyStayApart(t *testing.T) {
 	assert.Equal(t, []string{`{"n":2,"of":"a"}`, `{"n":1,"of":"b"}`, `{"n":1,"of":"c"}`, `{"n":1,"of":"d"}`}, arguments)
 	assert.Equal(t, []string{
 		`A human changed the arguments of this call from {"n":1,"of":"a"} to {"n":2,"of":"a"}. ` +
-			"Do not repeat it with the former ones.\n" + `{"n":2,"of":"a"}`,
+			"Do not repeat it with the earlier arguments.\n" + `{"n":2,"of":"a"}`,
 		`{"n":1,"of":"b"}`, "A human rejected this call: no", `{"of":"d","n":1}`,
 	}, results)
 }
@@ -187,5 +187,5 @@ func TestEditOfACallWhoseToolIsGoneIsShown(t *testing.T) {
 	made, results := lastRound(t, s.Models["m"])
 	assert.Equal(t, `{"n":2}`, string(made[0].Arguments))
 	assert.Contains(t, results[0], `from {"n":1} to {"n":2}`)
-	assert.Contains(t, results[0], `Error: there is no tool "act"`)
+	assert.Contains(t, results[0], `Error: the tool "act" does not exist`)
 }

@@ -30,7 +30,7 @@ func (s *session) delegate(ctx context.Context, j *job, f record.Function) *job 
 		return j.end(s, model.Failed, unfit+err.Error())
 	}
 	j.interrupt = s.interrupt(j, lifecycle.Clarification,
-		fmt.Sprintf("The client is asked for the output of its function %s.", j.Name))
+		fmt.Sprintf("The client must send the output of its function %s.", j.Name))
 	j.interrupt.Tool = &events.InterruptTool{Name: j.Name, Arguments: j.Arguments}
 	return j
 }

@@ -32,10 +32,10 @@ func (s *session) guard(ctx context.Context) (string, error) {
 		limit = *n
 	}
 	if taken >= limit {
-		return fmt.Sprintf("the run took %d steps, as many as its agent may (limits.max_steps)", limit), nil
+		return fmt.Sprintf("the run took %d steps, the limit of its agent (limits.max_steps)", limit), nil
 	}
 	if n := s.Agent.Spec.Limits.MaxTokens; n != nil && s.tokens >= int64(*n) {
-		return fmt.Sprintf("the run used %d tokens, its agent may use %d (limits.max_tokens)", s.tokens, *n), nil
+		return fmt.Sprintf("the run used %d tokens; its agent may use %d (limits.max_tokens)", s.tokens, *n), nil
 	}
 	if name := s.repeatedCall(); name != "" {
 		return fmt.Sprintf("the agent called %s with the same arguments %d times one after another", name,

@@ -131,18 +131,18 @@ func storable(t *testing.T, steps []record.Step) {
 
 func TestUnreadableArgumentsFailTheCallAndAreReportedToTheModel(t *testing.T) {
 	for arguments, told := range map[string]string{
-		`{"n":1,"n":2}`:                         "/n stands twice",
-		`{"n":1,"\u006e":2}`:                    "/n stands twice",
-		`{"n":1,"x":{"y":1,"y":2}}`:             "/x/y stands twice",
-		`{"n":1,"x":"\ud800"}`:                  "no valid Unicode",
-		"{\"n\":1,\"x\":\"\xff\"}":              "no valid Unicode",
+		`{"n":1,"n":2}`:                         "/n is repeated",
+		`{"n":1,"\u006e":2}`:                    "/n is repeated",
+		`{"n":1,"x":{"y":1,"y":2}}`:             "/x/y is repeated",
+		`{"n":1,"x":"\ud800"}`:                  "not valid Unicode",
+		"{\"n\":1,\"x\":\"\xff\"}":              "not valid Unicode",
 		`{"n":1`:                                "cut off",
-		`{"n":1} {"n":2}`:                       "something follows",
-		`"n"`:                                   "no JSON object",
-		``:                                      "no JSON",
+		`{"n":1} {"n":2}`:                       "must be the only content",
+		`"n"`:                                   "not a JSON object",
+		``:                                      "the JSON is empty",
 		`{"n":1,"x":` + deep(100):               "levels deep",
 		`{"n":1,"x":"` + long(1<<20) + `"}`:     "bytes",
-		`{"n":1,"x":[` + long(1<<10) + `1e999]`: "no valid JSON",
+		`{"n":1,"x":[` + long(1<<10) + `1e999]`: "not valid JSON",
 	} {
 		t.Run(told, func(t *testing.T) {
 			m := &script{says: []turn{replies(act("a", arguments)), says("done")}}
@@ -180,7 +180,7 @@ func TestStructuredAnswerIsParsedStrictly(t *testing.T) {
 	require.NotNil(t, r.Answer)
 	assert.Equal(t, `{"city":"Oslo"}`, string(r.Answer.Output))
 	last := m.shown[1].Messages[len(m.shown[1].Messages)-1]
-	assert.Contains(t, last.Text, "/city stands twice")
+	assert.Contains(t, last.Text, "/city is repeated")
 }
 
 func TestReplyBeyondItsLimitsFailsTheRun(t *testing.T) {
@@ -413,7 +413,7 @@ func TestCallFailsIfAnotherToolHasTakenTheName(t *testing.T) {
 	r = s.decide(t, r, "approve")
 	require.NotNil(t, r.Answer)
 	assert.Empty(t, made)
-	assert.Contains(t, r.All[1].Output, "another one has its name")
+	assert.Contains(t, r.All[1].Output, "another tool has its name")
 }
 
 // Internal errors are for the operators: they may contain addresses and credentials.

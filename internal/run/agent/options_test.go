@@ -70,7 +70,7 @@ func TestACallIsNotMadeWhereTheClientWantsNone(t *testing.T) {
 	require.Len(t, last.Results, 5)
 	for _, result := range last.Results {
 		assert.Equal(t, model.Failed, result.Outcome, result.Name)
-		assert.Equal(t, "no tool may be called now: answer without one", result.Text, result.Name)
+		assert.Equal(t, "tool calls are not allowed now: answer without one", result.Text, result.Name)
 	}
 
 	m = &script{says: []func(model.Request) (model.Reply, error){replies(act("a", `{"n":1}`)), says("done")}}

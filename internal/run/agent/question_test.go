@@ -86,7 +86,7 @@ func TestAnAgentThatMayNotAskPassesNoQuestionOn(t *testing.T) {
 	r := s.work(t)
 	require.NotNil(t, r.Answer)
 	assert.Len(t, *made, 1)
-	assert.Contains(t, outputs(r), "the server asks its user: Which colour? (this agent may not ask)")
+	assert.Contains(t, outputs(r), "the server asks its user: Which colour? (this agent may not ask questions)")
 }
 
 // A server that keeps asking does not hold a run for ever.

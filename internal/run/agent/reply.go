@@ -31,9 +31,9 @@ const (
 	maxName      = 2 * tool.MaxName
 )
 
-// noCall is the fault of a call that the client has forbidden. Some providers get the tools of earlier calls in the
-// conversation, and models call tools that they are not offered.
-const noCall = "no tool may be called now"
+// noCall is the fault of a call that the client has ruled out. Some providers are sent the tools that the
+// conversation has calls of, and models call what they are not offered.
+const noCall = "tool calls are not allowed now"
 
 // argumentLimits bound the arguments of one call.
 var argumentLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
@@ -59,9 +59,9 @@ func (s *session) take(
 	case len(reply.Text) > maxReply:
 		step.Text, failure = strings.ToValidUTF8(reply.Text[:maxReply], "\uFFFD"), tooMuchText
 	case len(reply.Calls) > maxCalls:
-		failure = fmt.Sprintf("the model asked for %d calls at once, it may for %d", len(reply.Calls), maxCalls)
+		failure = fmt.Sprintf("the model requested %d calls in one reply; the limit is %d", len(reply.Calls), maxCalls)
 	case size > maxArguments:
-		failure = fmt.Sprintf("the model's calls have %d bytes of arguments, they may have %d", size, maxArguments)
+		failure = fmt.Sprintf("the model's calls have %d bytes of arguments; the limit is %d", size, maxArguments)
 	default:
 		for n, c := range reply.Calls {
 			if n > 0 && s.Options.OneCall {

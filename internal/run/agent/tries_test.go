@@ -270,7 +270,7 @@ func TestAgentThatCannotRunFailsItsRun(t *testing.T) {
 		assert.Equal(t, agent.Answer{Text: "any text", Finish: "stop"}, *r.Answer)
 	}
 	r := newStage(&script{}, func(task *agent.Task) { task.Agent.Spec.Model.Provider = "other" }).work(t)
-	assert.Equal(t, `the model provider "other" cannot be reached from here`, r.Failure)
+	assert.Equal(t, `this deployment has no model provider "other"`, r.Failure)
 }
 
 // An exhausted budget ends a call between two attempts. Each attempt costs tokens, which the budget does not count

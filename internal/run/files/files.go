@@ -119,10 +119,10 @@ func (s *Files) Send(
 	}
 	if f.UserID != user || f.Made {
 		return f, problem.New(problem.Forbidden, "insufficient_permission",
-			"a file's bytes are sent by the user who announced it")
+			"only the user who announced the file may upload it")
 	}
 	if f.Uploaded {
-		return f, problem.New(problem.Conflict, "conflict", "the file's bytes have been sent already")
+		return f, problem.New(problem.Conflict, "conflict", "the file is already uploaded")
 	}
 	if f.Size > 0 {
 		sized := &exactly{Reader: bytes, size: f.Size}
@@ -153,7 +153,7 @@ func (e *exactly) Read(b []byte) (int, error) {
 }
 
 func (e *exactly) wrong() error {
-	return problem.InvalidField("body", "must have the %d bytes that were announced", e.size)
+	return problem.InvalidField("body", "must have the announced %d bytes", e.size)
 }
 
 func (s *Files) fill(ctx context.Context, scope record.Scope, f record.File, bytes io.Reader) (record.File, error) {
@@ -218,11 +218,12 @@ func (s *Files) Attach(
 			return nil, err
 		}
 		if !f.Uploaded {
-			return nil, problem.InvalidField(fmt.Sprintf("file_ids[%d]", i), "file %s has not been uploaded yet", id)
+			return nil, problem.InvalidField(fmt.Sprintf("file_ids[%d]", i),
+				"the file %s is not uploaded yet: upload it first", id)
 		}
 		if f.Size > MaxSize {
 			return nil, problem.InvalidField(fmt.Sprintf("file_ids[%d]", i),
-				"file %s is for a knowledge base: those of messages have at most %d bytes", id, MaxSize)
+				"the file %s is for a knowledge base: files of messages have at most %d bytes", id, MaxSize)
 		}
 		refs = append(refs, f.Ref())
 	}
@@ -262,7 +263,7 @@ func (s *Files) Delete(ctx context.Context, scope record.Scope, id string, may f
 	})
 	if err == nil && held > 0 {
 		err = problem.New(problem.Conflict, "conflict",
-			"%d runs or messages have the file; it goes with the last of their chats", held).With("holds", held)
+			"%d runs or messages use the file: delete their chats instead", held).With("holds", held)
 	}
 	return err
 }

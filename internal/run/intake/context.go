@@ -66,7 +66,7 @@ func checkSchema(field string, raw []byte) error {
 // the client itself receives the arguments.
 func checkFunctions(list []record.Function) error {
 	if len(list) > MaxFunctions {
-		return problem.InvalidField("context.functions", "at most %d may be brought", MaxFunctions)
+		return problem.InvalidField("context.functions", "must have at most %d entries", MaxFunctions)
 	}
 	size := 0
 	seen := map[string]bool{}
@@ -102,7 +102,8 @@ func checkFunctions(list []record.Function) error {
 // suits returns nil if the context of a client fits an agent, else a problem of kind Invalid.
 func suits(c *record.Context, of catalog.AgentSpec) error {
 	if own := of.OutputSchema; len(c.OutputSchema) > 0 && len(own) > 0 && string(own) != "null" {
-		return problem.InvalidField("context.output_schema", "cannot be set: the agent has an output_schema of its own")
+		return problem.InvalidField("context.output_schema",
+			"must be omitted: the agent has an output_schema of its own")
 	}
 	return distinct(c.Functions, of)
 }
@@ -129,7 +130,7 @@ func distinct(list []record.Function, of catalog.AgentSpec) error {
 	for i, f := range list {
 		if of.Offers(f.Name) {
 			return problem.InvalidField(fmt.Sprintf("context.functions[%d].name", i),
-				"must not be %s, which is a tool of the agent", f.Name)
+				"must not be %s: the agent has a tool of that name", f.Name)
 		}
 	}
 	return nil
@@ -147,7 +148,7 @@ func checkBefore(list []record.Said) error {
 	for i, said := range list {
 		at := fmt.Sprintf("context.before[%d]", i)
 		if said.Role != record.RoleTool && len(open) > 0 {
-			return problem.InvalidField(at, "must be the output of the call %s, which has none", open[0])
+			return problem.InvalidField(at, "must be the output of the call %s, which has no output yet", open[0])
 		}
 		if err := checkText(at+".text", said.Text); err != nil {
 			return err
@@ -166,7 +167,7 @@ func checkBefore(list []record.Said) error {
 		case record.RoleTool:
 			n := slices.Index(open, said.Call)
 			if n < 0 {
-				return problem.InvalidField(at+".call", "must be a call just before it that has no output yet")
+				return problem.InvalidField(at+".call", "must be a preceding call that has no output yet")
 			}
 			open = slices.Delete(open, n, n+1)
 		default:
@@ -174,7 +175,7 @@ func checkBefore(list []record.Said) error {
 		}
 	}
 	if len(open) > 0 {
-		return problem.InvalidField("context.before", "has no output of the call %s", open[0])
+		return problem.InvalidField("context.before", "must contain the output of the call %s", open[0])
 	}
 	if size > maxBefore {
 		return problem.InvalidField("context.before", "must have at most %d bytes", maxBefore)
@@ -187,7 +188,7 @@ func checkCall(at string, c record.SaidCall, known map[string]bool) error {
 	case !isName.MatchString(c.ID):
 		return problem.InvalidField(at+".id", "must have 1 to 64 characters of A-Z a-z 0-9 _ -")
 	case known[c.ID]:
-		return problem.InvalidField(at+".id", "is the id of another call, too")
+		return problem.InvalidField(at+".id", "must not be the id of another call")
 	case !isName.MatchString(c.Name):
 		return problem.InvalidField(at+".name", "must have 1 to 64 characters of A-Z a-z 0-9 _ -")
 	}

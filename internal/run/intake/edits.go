@@ -43,7 +43,7 @@ func (in *Intake) checkEdits(ctx context.Context, run record.Run, list []record.
 				return ctx.Err()
 			}
 			at := fmt.Sprintf("body.decisions[%d].arguments", i)
-			one := problem.InvalidField(at, "the tool %s does not take them: %s", offer.Name, err)
+			one := problem.InvalidField(at, "must fit the tool %s: %s", offer.Name, err)
 			if wrong == nil {
 				wrong = one
 			} else {

@@ -66,7 +66,7 @@ func fieldsOf(t *testing.T, err error) map[string]string {
 // An edit whose arguments the tool does not accept is refused, if the tool is still the one that the model requested.
 // Nothing is decided then, and the run waits.
 func TestEditThatDoesNotFitTheToolIsRefused(t *testing.T) {
-	const take = "the tool act does not take them: "
+	const take = "must fit the tool act: "
 	act := callOf("act", "t/act", "as it was")
 	for name, c := range map[string]struct {
 		call   record.Interrupt
@@ -90,7 +90,7 @@ func TestEditThatDoesNotFitTheToolIsRefused(t *testing.T) {
 		"a schema that refers to another": {act, []tool.Offer{offer("act", `{"$ref":"https://elsewhere.example/s"}`)},
 			`{}`, ""},
 		"a search": {callOf("search", "", ""), nil, `{"query":""}`,
-			"the tool search does not take them: query: minLength: got 0, want 1"},
+			"must fit the tool search: query: minLength: got 0, want 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -170,7 +170,7 @@ func TestOrderOfTheRefusalsOfAnEdit(t *testing.T) {
 	answer := record.Decision{InterruptID: "b", Decision: "answer", Message: "x"}
 	assert.Equal(t, "body.decisions", about(resume(w.who, edited("a", `{}`), answer, edited("c", `{}`))))
 	assert.Zero(t, listed, "the tools are not looked at before")
-	missing := "the tool act does not take them: missing property 'n'"
+	missing := "must fit the tool act: missing property 'n'"
 	assert.Equal(t, map[string]string{"body.decisions[0].arguments": missing, "body.decisions[2].arguments": missing},
 		fieldsOf(t, resume(w.who, edited("c", `{}`), edited("a", `{"n":3}`), edited("b", `{"m":1}`))))
 	require.NoError(t, resume(w.who, edited("c", `{"n":3}`), edited("a", `{"n":3}`), edited("b", `{"n":1}`)))

@@ -503,7 +503,7 @@ func (r *request) mayPause(ctx context.Context, user, organization record.Admiss
 		}
 		if paused >= r.PausedRuns && ofUser >= few {
 			p := problem.New(problem.Limited, "paused_runs_limit",
-				"%d runs of this %s wait for a decision or an answer, and %d may; decide, answer or cancel some",
+				"%d runs of this %s wait for input, and the limit is %d; decide, answer or cancel some",
 				paused, of.scope, r.PausedRuns).
 				With("limit", "paused_runs").With("scope", of.scope).With("max", r.PausedRuns).With("used", paused)
 			p.RetryAfter = retryAtPaused
@@ -517,7 +517,7 @@ func (r *request) mayPause(ctx context.Context, user, organization record.Admiss
 const retryAtCap = time.Second
 
 func capped(code, whose string, d record.Admission) error {
-	p := problem.New(problem.Limited, code, "%s has %d active runs and may have %d", whose, d.Active, d.Cap).
+	p := problem.New(problem.Limited, code, "%s has %d active runs, and the limit is %d", whose, d.Active, d.Cap).
 		With("limit", d.Cap).With("active", d.Active)
 	p.RetryAfter = retryAtCap
 	return p
@@ -654,7 +654,7 @@ func (r *request) park(ctx context.Context, e record.RunEntity) (Posted, error) 
 
 func parkedFull(run string) error {
 	return problem.New(problem.Conflict, "parked_queue_full",
-		"run %s has %d parked messages, as many as it may", run, lifecycle.MaxParked).
+		"run %s has %d parked messages, which is the limit", run, lifecycle.MaxParked).
 		With("active_run_id", run)
 }
 

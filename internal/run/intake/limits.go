@@ -41,7 +41,7 @@ func (m Message) check(prefix string) error {
 	}
 	if m.ChatID != "" && !ValidChatID(m.ChatID) {
 		return problem.InvalidField(prefix+"chat_id",
-			"must have 1 to %d characters of A-Z a-z 0-9 . _ : -, not dots alone", maxChatID)
+			"must have 1 to %d characters of A-Z a-z 0-9 . _ : -, and not only dots", maxChatID)
 	}
 	if len(m.Files) > MaxFiles {
 		return problem.InvalidField(prefix+"files", "at most %d files may be sent", MaxFiles)

@@ -29,11 +29,11 @@ func (in *Intake) SetPush(ctx context.Context, p tenant.Principal, id string, pu
 	return in.changePush(ctx, p, id, func(e *record.RunEntity, old record.PushEntity, found bool, tx *record.Tx) error {
 		switch {
 		case e.Value.Status.Terminal():
-			return problem.New(problem.Conflict, "conflict", "the run has ended: nothing more will be pushed")
+			return problem.New(problem.Conflict, "conflict", "the run has ended and sends no more webhooks")
 		case found && old.Value.ID != push.ID:
 			return problem.New(problem.Conflict, "conflict",
-				"the run has a push notification configuration with another id: it can have one, which may be "+
-					"replaced or deleted by its own id")
+				"the run already has a push notification configuration with another id: "+
+					"replace or delete that one by its id")
 		case !found && e.Value.Callback:
 			return errCalled()
 		}
@@ -63,7 +63,7 @@ func (in *Intake) replacePush(ctx context.Context, run record.Run, push *record.
 
 func errCalled() error {
 	return problem.New(problem.Conflict, "conflict",
-		"the run's webhooks go to the callback_url that it began with, or its agent's: a run has one address")
+		"the run already has a callback_url, of its message or its agent: a run has one address")
 }
 
 // DeletePush deletes the push of a run, also of a run that has ended. Webhooks that are not sent yet are not sent. It

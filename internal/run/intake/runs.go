@@ -148,13 +148,13 @@ func (in *Intake) resumeRefused(ctx context.Context, r record.Run, refusal *life
 	switch refusal.Reason {
 	case lifecycle.Mismatch:
 		return problem.New(problem.Conflict, "interrupts_mismatch",
-			"the decisions must name exactly the pending interrupts, each once").
+			"send exactly one decision for each pending interrupt").
 			With("pending_interrupt_ids", r.PendingIDs())
 	case lifecycle.WrongKind:
 		return problem.InvalidField("body.decisions", "%s", refusal.Detail)
 	default:
 		p := problem.New(problem.Conflict, "not_awaiting_input",
-			"run %s is %s and awaits no input", r.ID(), r.Status).With("run_status", r.Status)
+			"run %s is %s and does not wait for input", r.ID(), r.Status).With("run_status", r.Status)
 		d, found, err := in.Store.LastDecision(ctx, r.ID(), r.Pause)
 		if err != nil {
 			return err

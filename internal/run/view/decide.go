@@ -15,7 +15,7 @@ import (
 // Person is a user as others of the organization see it.
 type Person struct {
 	UserID string `json:"user_id"`
-	Name   string `json:"name" doc:"the name, or the e-mail address where there is none; empty where the user is gone, or an operator who acted in the organization"`
+	Name   string `json:"name" doc:"the name, or the e-mail address without one; empty if the user was deleted, or is an operator who acted in the organization"`
 }
 
 // Persons returns a function that reads users of an organization; it reads each once. The error is one of the store.
@@ -44,8 +44,8 @@ type ToDecide struct {
 	AgentName   string             `json:"agent_name"`
 	Status      string             `json:"status" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out"`
 	Interrupts  []events.Interrupt `json:"interrupts" doc:"the pending approvals"`
-	Message     string             `json:"message" doc:"that the run answers"`
-	RequestedBy Person             `json:"asked_by" doc:"for whom the decision is made: the user of the run"`
+	Message     string             `json:"message" doc:"the message that the run answers"`
+	RequestedBy Person             `json:"asked_by" doc:"the user of the run"`
 }
 
 // ToDecideOf reads the part of a run for an approver. Questions are not for approvers. The error is one of the store.

@@ -17,7 +17,7 @@ type Result struct {
 	RunID        string              `json:"run_id"`
 	ChatID       string              `json:"chat_id"`
 	Answer       string              `json:"answer"`
-	Output       json.RawMessage     `json:"output,omitempty" doc:"of an agent with an output_schema"` // the value, if the agent's answers are structured
+	Output       json.RawMessage     `json:"output,omitempty" doc:"only if the agent has an output_schema"` // the value, if the agent's answers are structured
 	Citations    []citation.Citation `json:"citations"`
 	Files        []record.FileRef    `json:"files"`
 	Steps        []ResultStep        `json:"steps"`
@@ -28,7 +28,7 @@ type Result struct {
 // ResultStep is a tool call in a [Result].
 type ResultStep struct {
 	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments" shape:"object|string" doc:"a text where they could not be read"`
+	Arguments json.RawMessage `json:"arguments" shape:"object|string" doc:"a text if they could not be parsed"`
 	Outcome   string          `json:"outcome"`
 	Output    string          `json:"output"`
 	Found     []record.Source `json:"found,omitempty" hidden:"true"` // stored only: search results, not an output

@@ -25,24 +25,24 @@ type Run struct {
 	AgentVersion    int                `json:"agent_version"`
 	UserID          string             `json:"user_id"`
 	APIKeyID        string             `json:"api_key_id"`
-	Turn            int                `json:"turn" doc:"its number in the chat, from 1"`
-	Version         int64              `json:"version" doc:"grows with every change"`
+	Turn            int                `json:"turn" doc:"the number of the run in the chat, from 1"`
+	Version         int64              `json:"version" doc:"increases with every change"`
 	Status          string             `json:"status" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out"`
 	Interrupts      []events.Interrupt `json:"interrupts" doc:"pending requests for human input"`
-	RequestedBy     *Person            `json:"asked_by,omitempty" doc:"while it waits for a human: for whom that is decided, the user of the run"`
+	RequestedBy     *Person            `json:"asked_by,omitempty" doc:"only while the run waits for a human: the user of the run"`
 	Error           *string            `json:"error"`
 	Result          json.RawMessage    `json:"result" shape:"Result|null"` // null before [Run.For]
-	Partial         *events.Partial    `json:"partial,omitempty" doc:"of a cancelled run that had begun to answer"`
+	Partial         *events.Partial    `json:"partial,omitempty" doc:"only for a cancelled run with partial text"`
 	Usage           Usage              `json:"usage"`
 	Parked          []Parked           `json:"parked"`
-	Attempt         int                `json:"attempt" doc:"how often a worker has claimed the run; 0 before the first"`
-	CreatedAt       string             `json:"created_at" doc:"when its message came; a parked one waits before its run is queued"`
+	Attempt         int                `json:"attempt" doc:"the number of times that a worker claimed the run; 0 before the first"`
+	CreatedAt       string             `json:"created_at" doc:"the time when its message arrived; a parked message waits before its run is queued"`
 	QueuedAt        *string            `json:"queued_at"`
 	StartedAt       *string            `json:"started_at"`
 	FinishedAt      *string            `json:"finished_at"`
 	PausedAt        *string            `json:"paused_at"`
 	UpdatedAt       string             `json:"updated_at"`
-	ExpiresAt       *string            `json:"expires_at" doc:"when the pause expires"`
+	ExpiresAt       *string            `json:"expires_at" doc:"the time when the pause expires"`
 	ActiveMS        int64              `json:"active_ms"`
 	CancelRequested bool               `json:"cancel_requested"`
 	CancelReason    *string            `json:"cancel_reason"`
@@ -65,7 +65,7 @@ type Usage struct {
 type Parked struct {
 	ParkedID  string  `json:"parked_id"`
 	Position  int     `json:"position"`
-	Message   string  `json:"message" doc:"empty where it is for another agent than the run's, which is for some groups alone"`
+	Message   string  `json:"message" doc:"empty if it is for another agent that only some groups may use"`
 	CreatedAt string  `json:"created_at"`
 	RunID     *string `json:"run_id" doc:"equal to parked_id once the message has started as its own turn"`
 }

@@ -186,7 +186,7 @@ func TestAPushInAnUnknownFormIsTriedAgain(t *testing.T) {
 	s.clock.now = s.clock.now.Add(time.Hour)
 	assert.Positive(t, s.handle(t))
 	assert.Zero(t, s.posts)
-	assert.Equal(t, "the body could not be put into its form", s.now(t).Attempts[1].Error)
+	assert.Equal(t, "the body could not be encoded", s.now(t).Attempts[1].Error)
 	assert.Equal(t, record.DeliveryPending, s.now(t).State)
 }
 

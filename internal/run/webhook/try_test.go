@@ -202,7 +202,7 @@ func TestStatusDecidesBetweenRetryAndEnd(t *testing.T) {
 		state record.DeliveryState
 		words string
 	}{
-		{fmt.Errorf("dial: %w", egress.ErrForbidden), failed, "this address may not be reached"},
+		{fmt.Errorf("dial: %w", egress.ErrForbidden), failed, "this address is not allowed"},
 		{fmt.Errorf("dial: %w", syscall.ECONNREFUSED), pending, "the connection was refused"},
 		{fmt.Errorf("post: %w", context.DeadlineExceeded), pending, "no answer came in time"},
 		{errors.New("10.1.2.3 says no"), pending, "the request failed"},
@@ -280,7 +280,7 @@ func TestProbePostsATestEventAndStoresNothing(t *testing.T) {
 	s.err = egress.ErrForbidden
 	attempt, err = s.sender.Probe(t.Context(), record.NoOrganization, "https://example.com/test")
 	require.NoError(t, err)
-	assert.Equal(t, "this address may not be reached", attempt.Error)
+	assert.Equal(t, "this address is not allowed", attempt.Error)
 	attempt, err = s.sender.Probe(t.Context(), record.NoOrganization, "https://exa mple.com/")
 	require.NoError(t, err)
 	assert.Equal(t, "the request failed", attempt.Error)

@@ -104,13 +104,13 @@ func CheckURL(policy egress.Policy, raw string) error {
 	case err != nil || len(raw) > maxURL:
 		return refuse("invalid_request", fmt.Sprintf("must be a URL of at most %d characters", maxURL))
 	case u.Hostname() == "":
-		return refuse("callback_url_not_https", "must be an https URL, with a host")
+		return refuse("callback_url_not_https", "must be an https URL with a host")
 	case strings.ContainsAny(u.Hostname(), " %"):
 		return refuse("invalid_request", "must name a host without spaces")
 	case strings.HasSuffix(u.Host, ":") || !validPort(u.Port()):
-		return refuse("invalid_request", "must have a port between 1 and 65535, or none")
+		return refuse("invalid_request", "must have a port between 1 and 65535, or no port")
 	case policy.CheckURL(u) != nil:
-		return refuse("callback_url_forbidden", "this address may not be called")
+		return refuse("callback_url_forbidden", "this address is not allowed")
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	if died := host.Catch(func() { o = s.try(trying, claimed.Value, push) }); died != nil { // a failed attempt
 		s.Log.Error("a webhook's try panicked",
 			"run_id", h.RunID, "delivery_id", h.DeliveryID, "panic", died.Value, "stack", string(died.Stack))
-		o = outcome{DeliveryAttempt: record.DeliveryAttempt{At: now, Error: "the delivery failed inside the service"}}
+		o = outcome{DeliveryAttempt: record.DeliveryAttempt{At: now, Error: "the service failed to send the delivery"}}
 	}
 	endSpan(span, o)
 	return s.conclude(ctx, claimed, o)
@@ -335,7 +335,7 @@ func (s *Sender) try(ctx context.Context, h record.Delivery, push *record.Push) 
 	if push != nil {
 		h.CallbackURL = push.URL
 		if body, err = s.inForm(*push, body, header); err != nil {
-			o.Error = "the body could not be put into its form"
+			o.Error = "the body could not be encoded"
 			return o
 		}
 		if known, err = s.identify(ctx, h.Organization, *push, header); err != nil {
@@ -550,7 +550,7 @@ func (s *Sender) Redeliver(ctx context.Context, scope record.Scope, id string, f
 		h := e.Value
 		if h.State != record.DeliveryFailed && !force {
 			return h, problem.New(problem.Conflict, "conflict",
-				"the delivery is %s; only failed ones are delivered again, unless force is true", h.State).
+				"the delivery is %s; only failed deliveries are sent again, unless force is true", h.State).
 				With("state", h.State)
 		}
 		h.Redeliver, h.NextAttempt = true, s.Host.Now()

@@ -73,6 +73,6 @@ func TestPanicIsAFailedTry(t *testing.T) {
 	h := s.now(t)
 	assert.Equal(t, record.DeliveryPending, h.State)
 	require.Len(t, h.Attempts, 1)
-	assert.Equal(t, "the delivery failed inside the service", h.Attempts[0].Error)
+	assert.Equal(t, "the service failed to send the delivery", h.Attempts[0].Error)
 	assert.Empty(t, h.Claim, "and the claim is given back")
 }

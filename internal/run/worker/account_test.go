@@ -366,7 +366,7 @@ func TestFileOfAToolIsStoredOrNotNamed(t *testing.T) {
 				require.Len(t, result.Files, 1)
 			}
 			if len(result.Files) == 0 {
-				assert.Equal(t, "[5 bytes of text/plain; they are not kept]", result.Steps[0].Output)
+				assert.Equal(t, "[5 bytes of text/plain; they are not stored]", result.Steps[0].Output)
 				return
 			}
 			assert.Equal(t, kept, result.Steps[0].Output)

@@ -51,7 +51,7 @@ func TestAChatGoesOnBehindTurnsWithoutAnAnswer(t *testing.T) {
 		text := func(role model.Role, words string) model.Message { return model.Message{Role: role, Text: words} }
 		assert.Equal(t, []model.Message{
 			text(model.User, "first"), text(model.Assistant, "done"),
-			text(model.User, "[This message is left out: the provider of the model refused it.]"),
+			text(model.User, "[This message is left out: the model's provider refused it.]"),
 			text(model.Assistant, "[This turn failed and has no answer.]"),
 			text(model.User, "never began"), text(model.Assistant, "[This turn was cancelled and has no answer.]"),
 			text(model.User, "odd"), text(model.Assistant, "[This turn failed and has no answer.]"),

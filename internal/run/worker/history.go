@@ -135,7 +135,7 @@ func (w *Worker) turn(ctx context.Context, r record.Run, room int) (one earlier,
 	switch {
 	case one.answered:
 	case r.Refused:
-		withheld = "[This message is left out: the provider of the model refused it.]"
+		withheld = "[This message is left out: the model's provider refused it.]"
 	case model.Size(one.messages...) > room:
 		withheld = "[This message is left out: it is too long.]"
 	}
@@ -170,7 +170,7 @@ func endOf(r record.Run) string {
 		lifecycle.Cancelled: "This turn was cancelled",
 	}[r.Status] + " and has no answer."
 	if r.Steps > int(r.Usage.ModelCalls) {
-		line += " What tools did until then was not undone."
+		line += " Earlier effects of tools were not undone."
 	}
 	return "[" + line + "]"
 }

@@ -50,8 +50,8 @@ const (
 	failedLine    = "[This turn failed and has no answer.]"
 	timedOutLine  = "[This turn ran out of time and has no answer.]"
 	cancelledLine = "[This turn was cancelled and has no answer.]"
-	undone        = " What tools did until then was not undone.]"
-	refusedWords  = "[This message is left out: the provider of the model refused it.]"
+	undone        = " Earlier effects of tools were not undone.]"
+	refusedWords  = "[This message is left out: the model's provider refused it.]"
 	longWords     = "[This message is left out: it is too long.]"
 )
 

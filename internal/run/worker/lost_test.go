@@ -304,7 +304,7 @@ func TestFileIsStoredThoughTheRunChangesMeanwhile(t *testing.T) {
 		}
 		require.NoError(t, s.worker.Handle(t.Context(), run))
 		assert.Empty(t, s.result(run).Files)
-		assert.Equal(t, "[5 bytes of text/plain; they are not kept]", s.result(run).Steps[0].Output)
+		assert.Equal(t, "[5 bytes of text/plain; they are not stored]", s.result(run).Steps[0].Output)
 		assert.Equal(t, 16, tries)
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -319,7 +319,7 @@ func TestFileIsStoredThoughTheRunChangesMeanwhile(t *testing.T) {
 		assert.Equal(t, lifecycle.Cancelled, s.run(run).Status)
 		steps := s.journal(run)
 		require.Len(t, steps, 2, "the call was made")
-		assert.Equal(t, "[5 bytes of text/plain; they are not kept]", steps[1].Output)
+		assert.Equal(t, "[5 bytes of text/plain; they are not stored]", steps[1].Output)
 		assert.Empty(t, steps[1].Files)
 	})
 	for name, take := range takeovers() {

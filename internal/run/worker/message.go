@@ -52,7 +52,7 @@ func (w *Worker) message(
 			text, err = w.textOf(ctx, organization, f)
 		}
 		if errors.Is(err, blob.ErrMissing) {
-			text, err = "[the file is not there]", nil
+			text, err = "[the file does not exist]", nil
 		}
 		if err != nil {
 			return m, err

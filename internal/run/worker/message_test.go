@@ -76,7 +76,7 @@ func TestModelIsShownTheFilesOfAMessage(t *testing.T) {
 		{Name: "notes.md", Text: "# The word is swordfish"},
 		{Name: "huge.png", Text: "[5242881 bytes of image/png, which cannot be shown]"},
 		{Name: "a.docx", Text: "[the file cannot be read: extract: it is no Word document: zip: not a valid zip file]"},
-		{Name: "gone.txt", Text: "[the file is not there]"},
+		{Name: "gone.txt", Text: "[the file does not exist]"},
 		{Name: "song.mp3", Text: "[3 bytes of audio/mpeg, which cannot be shown]"},
 	}, m.Texts)
 	assert.NotContains(t, strings.Join(blobs.read, " "), "files/3/",

@@ -98,8 +98,8 @@ func TestACancelledRunNeedsNoRoomForItsText(t *testing.T) {
 // or counted.
 func TestAFileWithoutRoomIsNotKept(t *testing.T) {
 	for why, full := range map[string]func(*stage){
-		"there is no room to store this; nothing was done": func(s *stage) { s.room.Store(4) },
-		"this user may have 1 files, and has 1; delete files, or chats with files": func(s *stage) {
+		"the disk is full, so nothing was stored; try again when there is space": func(s *stage) { s.room.Store(4) },
+		"this user has a limit of 1 files and has 1; delete files, or chats with files": func(s *stage) {
 			*s.store = *s.store.LimitFiles(record.FileLimits{User: record.FileUse{Count: 1}})
 			f := s.store.NewFile(s.who.Organization, s.who.User, "a", "")
 			require.NoError(s, s.store.CreateFile(s.Context(), f))
@@ -119,7 +119,7 @@ func TestAFileWithoutRoomIsNotKept(t *testing.T) {
 		s.handle(t.Context(), run)
 		require.Equal(t, lifecycle.Completed, s.run(run).Status)
 		r := s.result(run)
-		assert.Equal(t, "[5 bytes of text/plain; they are not kept: "+why+"]", r.Steps[0].Output)
+		assert.Equal(t, "[5 bytes of text/plain; they are not stored: "+why+"]", r.Steps[0].Output)
 		assert.Empty(t, r.Files)
 		page, err := s.store.UserFiles(t.Context(), s.who.Scope(), s.who.User, "", 10)
 		require.NoError(t, err)

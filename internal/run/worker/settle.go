@@ -142,9 +142,9 @@ func withoutLast(r agent.Result) []record.Step {
 func unstorable(err error) string {
 	switch {
 	case record.Unstorable(err):
-		return "what the agent made is too large, or cannot be stored"
+		return "the output of the agent is too large, or cannot be stored"
 	case record.IsFull(err):
-		return "insufficient_storage: the disk has no room for what the agent made"
+		return "insufficient_storage: the disk is full, so the output of the agent cannot be stored"
 	default:
 		return ""
 	}
