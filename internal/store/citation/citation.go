@@ -176,21 +176,21 @@ func Passages(found []record.Source, hidden Hidden) string {
 
 // Citation is a passage that an answer cites.
 type Citation struct {
-	N             int             `json:"n" doc:"as the answer has it: [n]"`
-	State         State           `json:"state,omitempty" enum:"deleted,restricted" doc:"why nothing but n is shown; absent where all is"`
+	N             int             `json:"n" doc:"the number in the answer: [n]"`
+	State         State           `json:"state,omitempty" enum:"deleted,restricted" doc:"the reason that only n is shown; absent otherwise"`
 	Document      string          `json:"document_id,omitempty"`
 	KnowledgeBase string          `json:"knowledge_base_id,omitempty"`
 	Title         *string         `json:"title,omitempty"`
-	Text          *string         `json:"text,omitempty" doc:"at most 300 characters of the document, as they stand there"`
-	Quote         *Range          `json:"quote,omitempty" doc:"where text stands"`
-	Chunk         *record.Passage `json:"chunk,omitempty" doc:"the passage that text is quoted from; start and end are characters of the extracted text"`
+	Text          *string         `json:"text,omitempty" doc:"at most 300 characters, quoted from the document"`
+	Quote         *Range          `json:"quote,omitempty" doc:"the place of text in the document"`
+	Chunk         *record.Passage `json:"chunk,omitempty" doc:"the passage that contains text; start and end are positions in the extracted text, in characters"`
 	Score         *float64        `json:"score,omitempty" minimum:"0" maximum:"1"`
-	At            [][2]int        `json:"at,omitempty" doc:"where [n] stands: [start, end] in characters of the answer"`
+	At            [][2]int        `json:"at,omitempty" doc:"the place of [n] in the answer: [start, end], in characters"`
 }
 
 // Range is a part of a document's text.
 type Range struct {
-	Start int `json:"start" doc:"characters of the extracted text"`
+	Start int `json:"start" doc:"position in the extracted text, in characters"`
 	End   int `json:"end"`
 }
 

@@ -15,8 +15,8 @@ import (
 // Budget is a limit of use in a period, a day or month in UTC.
 type Budget struct {
 	Period    string `json:"period" enum:"day,month"`
-	MaxTokens *int64 `json:"max_tokens" minimum:"1" nullable:"true" doc:"of runs that were accepted in the period, in and out, and, for organizations and users, of embeddings in it; null: any number"`
-	MaxRuns   *int64 `json:"max_runs" minimum:"1" nullable:"true" doc:"that are accepted in the period; null: any number"`
+	MaxTokens *int64 `json:"max_tokens" minimum:"1" nullable:"true" doc:"input and output tokens of runs accepted in the period; for organizations and users, tokens of embeddings too; null: no limit"`
+	MaxRuns   *int64 `json:"max_runs" minimum:"1" nullable:"true" doc:"runs accepted in the period; null: no limit"`
 }
 
 // Limit is a budget with its owner.

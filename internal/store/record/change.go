@@ -14,7 +14,7 @@ type Match int64
 func (m Match) Check(version int64) error {
 	if m != 0 && int64(m) != version {
 		return problem.New(problem.PreconditionFailed, "precondition_failed",
-			"the resource has changed: If-Match names version %d, it has %d", m, version)
+			"the resource has changed from version %d (If-Match) to version %d: read it again", m, version)
 	}
 	return nil
 }

@@ -163,7 +163,7 @@ func (s *Store) FillFile(ctx context.Context, scope Scope, id string, r io.Reade
 		case f.Blob == key:
 			return errFilled
 		case f.Uploaded:
-			return problem.New(problem.Conflict, "conflict", "the file's bytes have been sent already")
+			return problem.New(problem.Conflict, "conflict", "the file is already uploaded")
 		}
 		f.Blob, f.Size, f.Uploaded = key, n, true
 		return nil

@@ -149,10 +149,10 @@ func noRoom(used, add FileUse, scope string, limit FileUse) error {
 	switch {
 	case add.Count > 0 && limit.Count > 0 && used.Count+add.Count > limit.Count:
 		err = problem.Exceeded("files", scope, limit.Count, used.Count, "")
-		err.Message = fmt.Sprintf("this %s may have %d files, and has %d", scope, limit.Count, used.Count)
+		err.Message = fmt.Sprintf("this %s has a limit of %d files and has %d", scope, limit.Count, used.Count)
 	case add.Bytes > 0 && limit.Bytes > 0 && used.Bytes+add.Bytes > limit.Bytes:
 		err = problem.Exceeded("file_bytes", scope, limit.Bytes, used.Bytes, "bytes")
-		err.Message = fmt.Sprintf("the files of this %s may have %d bytes together, and have %d", scope, limit.Bytes,
+		err.Message = fmt.Sprintf("the files of this %s have a limit of %d bytes and use %d", scope, limit.Bytes,
 			used.Bytes)
 	default:
 		return nil
