@@ -60,7 +60,7 @@ func readArchive(in input, b *builder) error {
 		return ErrKind
 	}
 	if err != nil {
-		return fmt.Errorf("it is no %s: %w", in.format, err)
+		return fmt.Errorf("it is not a valid %s: %w", in.format, err)
 	}
 	if len(z.File) > maxMembers {
 		return Fault{TooLarge, fmt.Sprintf("the archive has more than %d files", maxMembers)}
@@ -89,7 +89,7 @@ func readArchive(in input, b *builder) error {
 	case in.format == archive:
 		return ErrKind
 	}
-	return fmt.Errorf("it is no %s: it has no text", in.format)
+	return fmt.Errorf("it is not a valid %s: it has no text", in.format)
 }
 
 // recognize finds the format by the main part that the archive names, else by a member.

@@ -31,13 +31,13 @@ func TestPDFBombsEndTheReaderProcess(t *testing.T) {
 			for range 64 {
 				_, _ = w.Write(shown)
 			}
-		})), "takes more than"},
+		})), "needs more than"},
 		"a table of 10^9 objects": {[]byte("%PDF-1.7\nxref\n1000000000 1\n0000000000 00000 n \ntrailer\n<< " +
 			"/Size 1 >>\nstartxref\n9\n%%EOF\n" + strings.Repeat("\n", 60)), "cannot be read"},
 		"pages that contain themselves": {pdf("", "<< /Type /Catalog /Pages 2 0 R >>",
 			"<< /Type /Pages /Kids [2 0 R] /Count 9 >>"), "the PDF"},
 		"cross-reference tables in a cycle": {circle(), "cannot be read"},
-		"forms that draw each other":        {forms(40, 20), "takes more than"},
+		"forms that draw each other":        {forms(40, 20), "needs more than"},
 		"objects that are each other's type": {
 			pdf("", "<< /Type 2 0 R /Pages 2 0 R >>", "<< /Type 1 0 R /Kids [1 0 R 2 0 R] /Count 2 >>"), "the PDF",
 		},

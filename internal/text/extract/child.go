@@ -227,7 +227,7 @@ func (j job) failure(ctx, limited context.Context, in *source, says *bounded, er
 // tooHard is the error of a file that has ended the child.
 func (j job) tooHard() error {
 	most := j.limits()
-	return Fault{Unreadable, fmt.Sprintf("the %s takes more than %d MiB or %s to read, or breaks its reader",
+	return Fault{Unreadable, fmt.Sprintf("the %s needs more than %d MiB or %s to read, or stops its reader",
 		j.Format, most.memory>>20, most.work)}
 }
 

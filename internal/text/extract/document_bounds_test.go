@@ -167,9 +167,9 @@ func TestFilesWithinFilesAreBounded(t *testing.T) {
 		"deep.xml":       {[]byte(strings.Repeat("<a>", maxDepth+1) + "b"), "<a>b"},
 		"wide.xml":       {[]byte("<r>" + strings.Repeat("<a/>", 2<<20) + "b</r>"), "b"},
 		"long.eml": {enclosing("a.txt", strings.Repeat("a ", MaxCharacters*19/20)),
-			"Attachment: a.txt: it is too long to be read whole"},
+			"Attachment: a.txt: it is too long"},
 		"breaks.eml": {enclosing("b.docx", string(unpacking(t, 0, "<w"+strings.Repeat(` a=""`, 12_600_000)+"/>"))),
-			"Attachment: b.docx: reading it, or another one, takes too much"},
+			"Attachment: b.docx: reading it, or another attachment, takes too much work"},
 	} {
 		text, err := documentOf(t, "", name, c.data)
 		if assert.NoError(t, err, name) {

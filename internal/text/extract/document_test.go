@@ -153,7 +153,7 @@ p "Date: Mon, 2 Mar 2026 10:00:00 +0000"
 p "The café\nopens."
 p "And so on."
 p "Attached: pläne.pdf, message/rfc822"
-p "Attachment: pläne.pdf: the PDF cannot be read: it is broken, or no PDF"
+p "Attachment: pläne.pdf: the PDF cannot be read: it is damaged, or not a PDF"
 h1 "Attachment: message/rfc822: other"
 p "Subject: other"`},
 		"an e-mail of a page": {kind: "message/rfc822", title: "s", data: "Subject: s\nContent-Type: text/html;" +

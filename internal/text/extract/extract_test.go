@@ -98,8 +98,8 @@ func TestUnreadableFilesAreFaults(t *testing.T) {
 		data []byte
 		says string
 	}{
-		"picture":          {"a.png", []byte("\x89PNG\r\n\x1a\n\x00\x00"), "no text is read"},
-		"archive":          {"a.zip", []byte("PK\x03\x04 and more"), "no text is read"},
+		"picture":          {"a.png", []byte("\x89PNG\r\n\x1a\n\x00\x00"), "this kind of file is not supported"},
+		"archive":          {"a.zip", []byte("PK\x03\x04 and more"), "this kind of file is not supported"},
 		"no PDF":           {"a.txt", []byte("%PDF-1.7 text"), "the PDF cannot be read"},
 		"no Word document": {"a.docx", []byte("hello"), "it is no Word document"},
 		"broken": {"a.docx", word(t, func(w io.Writer) { _, _ = io.WriteString(w, "<w:document><w:p") }),

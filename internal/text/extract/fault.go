@@ -19,8 +19,8 @@ const (
 
 // advice is what a person can do about each code.
 var advice = map[Code]string{
-	Unreadable:      "Open the file in the program that made it, save it again and upload that.",
-	Empty:           "Upload a file that has text; scanned pages need text recognition (OCR) first.",
+	Unreadable:      "Open the file in the program that created it, save it again and upload that file.",
+	Empty:           "Upload a file with text; scanned pages need text recognition (OCR) first.",
 	Encrypted:       "Save the file without a password and upload it again.",
 	TooLarge:        "Split the document into smaller ones.",
 	UnsupportedType: "Save it as PDF, DOCX, PPTX, XLSX, ODT, HTML, EPUB or plain text and upload that.",
@@ -59,7 +59,7 @@ func beside(err error) error {
 }
 
 // ErrKind is returned for kinds of files whose text is not read.
-var ErrKind error = Fault{UnsupportedType, "no text is read from this kind of file"}
+var ErrKind error = Fault{UnsupportedType, "this kind of file is not supported"}
 
 // ErrBusy is returned when too many other files were being read, so that this one got no turn in time. A retry may
 // succeed.

@@ -44,8 +44,8 @@ func TestAttachmentsAreRead(t *testing.T) {
 		`p "See these."` + "\n" +
 			`p "Attached: report.pdf, terms.docx, rows.csv, dot.png, page.html, secret.zip, forwarded.eml"`,
 		`h1 "Attachment: report.pdf"`, "Quarterly report — Übersicht", `h1 "Attachment: terms.docx"`,
-		"\\tUnits\"", "North\\t17", `p "Attachment: dot.png: no text is read from this kind of file"`, `p "deux"`,
-		`p "Attachment: secret.zip: no text is read from this kind of file"`, `h1 "Attachment: forwarded.eml: plans"`,
+		"\\tUnits\"", "North\\t17", `p "Attachment: dot.png: this kind of file is not supported"`, `p "deux"`,
+		`p "Attachment: secret.zip: this kind of file is not supported"`, `h1 "Attachment: forwarded.eml: plans"`,
 		`h2 "Attachment: note.txt"`, `p "Innermost words"`,
 	} {
 		assert.Contains(t, got, want)

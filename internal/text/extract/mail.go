@@ -96,7 +96,8 @@ func (r *mailReader) attachments() error {
 		case strings.Contains(a.file.ContentType, "-signature"):
 			continue
 		case r.in.bare:
-			r.b.block(document.Paragraph, 0, "Attachment: "+a.name+": reading it, or another one, takes too much")
+			r.b.block(document.Paragraph, 0,
+				"Attachment: "+a.name+": reading it, or another attachment, takes too much work")
 			continue
 		}
 		most := r.b.most
@@ -107,7 +108,7 @@ func (r *mailReader) attachments() error {
 			return err
 		}
 		if cut {
-			r.b.block(document.Paragraph, 0, "Attachment: "+a.name+": it is too long to be read whole")
+			r.b.block(document.Paragraph, 0, "Attachment: "+a.name+": it is too long")
 		}
 	}
 	return nil

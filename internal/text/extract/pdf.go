@@ -40,7 +40,7 @@ func readPDF(in input, b *builder) (err error) {
 		}
 	}
 	if len(b.text.Blocks) == 0 && !b.full {
-		return Fault{Empty, "the PDF has no text, perhaps it was scanned"}
+		return Fault{Empty, "the PDF has no text; it may be a scan"}
 	}
 	return nil
 }
@@ -52,12 +52,12 @@ func unreadablePDF(err error, most limits) error {
 	case errors.Is(err, errUncompiled):
 		return err
 	case errors.Is(err, pdftext.ErrTooMuch):
-		return Fault{Unreadable, fmt.Sprintf("the PDF takes more than %d MiB to read, or breaks its reader",
+		return Fault{Unreadable, fmt.Sprintf("the PDF needs more than %d MiB to read, or stops its reader",
 			most.sandbox>>20)}
 	case errors.Is(err, pdftext.ErrPage):
-		return Fault{Unreadable, "the PDF cannot be read: its pages are broken"}
+		return Fault{Unreadable, "the PDF cannot be read: its pages are damaged"}
 	}
-	return Fault{Unreadable, "the PDF cannot be read: it is broken, or no PDF"}
+	return Fault{Unreadable, "the PDF cannot be read: it is damaged, or not a PDF"}
 }
 
 // readPages reads pages until there are more of them, or more characters, than are wanted. A broken page has no lines,

@@ -52,7 +52,7 @@ func encode(w io.Writer, text document.Text, cut bool) error {
 	return b.Flush()
 }
 
-var errWire = errors.New("what the reader says makes no sense")
+var errWire = errors.New("the reader's output is not valid")
 
 // decode reads what encode wrote. It checks everything: the child has read an untrusted file. Before a text of more
 // than LargeText bytes it waits for room.
