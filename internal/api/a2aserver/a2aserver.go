@@ -164,7 +164,7 @@ func (s *Server) Call(
 		return c.fault(&fault{bridge.InvalidRequest, `jsonrpc must be "2.0"`}), nil
 	}
 	if !served.MatchString(in.Version) {
-		return c.fault(&fault{wrongVersion, "version " + in.Version + " is not served: 0.3 and 1.0 are"}), nil
+		return c.fault(&fault{wrongVersion, "version " + in.Version + " is not supported; use 0.3 or 1.0"}), nil
 	}
 	m, known := methods[r.Method]
 	if !known {
@@ -199,7 +199,7 @@ func (c *call) read(body []byte) (r request, refused *fault) {
 	}
 	err := strictjson.Unmarshal(body, &r)
 	if wrong, is := errors.AsType[*strictjson.TypeError](err); is && wrong.Place == "" { // batches above all
-		return r, &fault{bridge.InvalidRequest, "a request is one object: batches are not taken"}
+		return r, &fault{bridge.InvalidRequest, "the request must be one JSON object; batches are not supported"}
 	} else if is {
 		return r, &fault{bridge.InvalidRequest, err.Error()}
 	}
@@ -231,7 +231,7 @@ func (c *call) extendedCard(context.Context, json.RawMessage) (Reply, error) {
 	if c.Dialect == a2a.V10 {
 		code = unsupported
 	}
-	return Reply{}, &fault{code, "there is no extended card: the card says everything"}
+	return Reply{}, &fault{code, "this agent has no extended card; read its agent card"}
 }
 
 func (c *call) get(ctx context.Context, in taskParams) (any, error) {
@@ -270,14 +270,14 @@ func (c *call) resubscribe(ctx context.Context, in taskParams) (Reply, error) {
 // run reads a run of the agent; other runs do not exist for the caller.
 func (c *call) run(ctx context.Context, id string) (record.RunEntity, error) {
 	if id == "" {
-		return record.RunEntity{}, &fault{bridge.InvalidParams, "params: the id of the task is missing"}
+		return record.RunEntity{}, &fault{bridge.InvalidParams, "params.id is required: send the id of the task"}
 	}
 	if !host.ValidID(id) {
-		return record.RunEntity{}, &fault{taskNotFound, "there is no such task"}
+		return record.RunEntity{}, &fault{taskNotFound, "the task does not exist"}
 	}
 	e, err := c.Intake.Run(ctx, c.who, id)
 	if ours, ok := problem.As(err); ok && ours.Kind == problem.NotFound || err == nil && e.Value.Agent != c.agent.ID {
-		return e, &fault{taskNotFound, "there is no such task"}
+		return e, &fault{taskNotFound, "the task does not exist"}
 	}
 	return e, err
 }
@@ -333,7 +333,7 @@ const finalTime = 5 * time.Second
 func (c *call) await(ctx context.Context, reply *Reply, r record.Run, history *int) {
 	run := r.ID()
 	reply.Run, reply.Of = run, r.Whose()
-	reply.Cut = c.fault(&fault{bridge.InternalError, "the answer ends here: the task cannot be told any more"}).Message
+	reply.Cut = c.fault(&fault{bridge.InternalError, "the stream ended early; read the task again"}).Message
 	reply.Final = func() any {
 		ctx, done := context.WithTimeout(ctx, finalTime)
 		defer done()
@@ -373,7 +373,7 @@ func (c *call) await(ctx context.Context, reply *Reply, r record.Run, history *i
 // chat's run.
 func (c *call) post(ctx context.Context, m message, said said, chat string, streamed bool) (string, error) {
 	if said.text == "" && len(said.files)+len(said.known) == 0 {
-		return "", &fault{bridge.InvalidParams, "message.parts must have a text, data or a file"}
+		return "", &fault{bridge.InvalidParams, "message.parts must contain a text, data or file part"}
 	}
 	if len(m.MessageID) > maxMessageID {
 		return "", &fault{bridge.InvalidParams,
@@ -412,7 +412,7 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 			return m.TaskID, err
 		}
 		return "", &fault{unsupported, "the task is " + string(e.Value.Status) +
-			" and takes no message; without taskId one goes on in its context"}
+			" and accepts no message; to continue its context, send the message without taskId"}
 	case decisions != nil:
 	case !e.Value.Answerable():
 		return "", &fault{bridge.InvalidParams,
@@ -420,7 +420,7 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 				`{"decisions":[{"interrupt_id":"…","decision":"approve"}]}`}
 	case withFiles:
 	case said.text == "":
-		return "", &fault{bridge.InvalidParams, "message.parts must have a text"}
+		return "", &fault{bridge.InvalidParams, "message.parts must contain a text part"}
 	default:
 		decisions = []record.Decision{{
 			InterruptID: waits[0].ID, Decision: string(lifecycle.Answer), Message: said.text,
@@ -429,7 +429,7 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 	if decisions == nil { // there are files, which a decision cannot have
 		run, err := c.post(ctx, m, said, e.Value.Chat, false)
 		if err == nil && run != m.TaskID {
-			err = &fault{unsupported, "the task takes no message any more; it was sent as the task " + run}
+			err = &fault{unsupported, "the task accepts no more messages; the message started the task " + run}
 		}
 		return run, err
 	}
@@ -565,7 +565,8 @@ type said struct {
 
 func (c *call) hear(m message) (s said, err error) {
 	if !slices.Contains([]string{"", "user", "agent", "ROLE_UNSPECIFIED", "ROLE_USER", "ROLE_AGENT"}, m.Role) {
-		return s, &fault{bridge.InvalidParams, "message.role is not a role"}
+		return s, &fault{bridge.InvalidParams,
+			"message.role must be user or agent, or ROLE_USER or ROLE_AGENT in version 1.0"}
 	}
 	var texts []string
 	for n, p := range m.Parts {
@@ -588,7 +589,7 @@ func (c *call) hear(m message) (s said, err error) {
 		case p.File != nil && p.File.URI != "":
 			err = c.refer(&s, p.File.URI)
 		default:
-			err = &fault{contentType, "message.parts may have texts, data and files"}
+			err = &fault{contentType, "each of message.parts must be a text, data or file part"}
 		}
 		if err != nil {
 			return s, err
@@ -611,7 +612,7 @@ func (c *call) refer(s *said, url string) error {
 	id, ours := c.FileOf(url)
 	if !ours {
 		return &fault{contentType,
-			"addresses of files are not fetched: send their bytes, or the address of a file of this service"}
+			"the service does not fetch file URLs: send the bytes, or the URL of a file in this service"}
 	}
 	s.known = append(s.known, id)
 	return nil

@@ -30,7 +30,7 @@ func TestACardTellsClientsOfBothVersionsOfTheAgent(t *testing.T) {
 	takes := append([]string{"text/plain"}, append(extract.Types(), model.ImageTypes...)...)
 	for agent, c := range map[string]struct{ name, description, version string }{
 		w.agent: {
-			"Demo", "Answers what it is told, deterministically and without a network, and follows /directions.", "1",
+			"Demo", "Repeats its input, deterministically and without a network, and follows /directions.", "1",
 		},
 		plain: {"Plain", "The agent Plain.", "2"}, // it has no description, and its third version is not published
 	} {
@@ -348,7 +348,7 @@ func TestAPausedTaskTakesTheAnswerThatItWaitsFor(t *testing.T) {
 			text: "waits for decisions",
 		},
 		"nothing": {
-			asks: []lifecycle.InterruptKind{question}, parts: ``, code: -32602, text: "must have a text",
+			asks: []lifecycle.InterruptKind{question}, parts: ``, code: -32602, text: "must contain a text",
 		},
 		"another context": {
 			asks: []lifecycle.InterruptKind{question}, context: "d", parts: `{"text":"Paris"}`, code: -32602,
@@ -357,7 +357,7 @@ func TestAPausedTaskTakesTheAnswerThatItWaitsFor(t *testing.T) {
 		"a decision of another pause": {
 			asks:  []lifecycle.InterruptKind{approval},
 			parts: `{"data":{"decisions":[{"interrupt_id":"x","decision":"approve"}]}}`, code: -32004,
-			text: "exactly the pending interrupts",
+			text: "exactly one decision for each pending interrupt",
 		},
 		"a verb that does not fit": {
 			asks:  []lifecycle.InterruptKind{approval},

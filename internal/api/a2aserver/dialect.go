@@ -132,7 +132,7 @@ func (s *Server) faultOf(err error) *fault {
 	p, ok := problem.As(err)
 	if !ok {
 		s.Log.Error("a request through A2A could not be carried out", "error", err)
-		return &fault{bridge.InternalError, "something went wrong on our side"}
+		return &fault{bridge.InternalError, "the service had an internal error; try again later"}
 	}
 	switch p.Kind {
 	case problem.Invalid, problem.TooLarge:

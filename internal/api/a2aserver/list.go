@@ -33,14 +33,14 @@ func (c *call) list(ctx context.Context, in listParams) (any, error) {
 	}
 	place, err := base64.RawURLEncoding.DecodeString(in.PageToken)
 	if err != nil || len(place) > maxPlace {
-		return nil, &fault{bridge.InvalidParams, "pageToken is not one that a page had"}
+		return nil, &fault{bridge.InvalidParams, "pageToken must be the nextPageToken of a previous page"}
 	}
 	if in.Status == a2a.Unspecified {
 		in.Status = ""
 	}
 	if in.Status != "" {
 		if occurs, known := a2a.States[in.Status]; !known {
-			return nil, &fault{bridge.InvalidParams, "status is not a state of tasks"}
+			return nil, &fault{bridge.InvalidParams, "status must be a task state"}
 		} else if !occurs {
 			return page([]object{}, "", size), nil
 		}

@@ -55,7 +55,7 @@ func (c *call) push(ctx context.Context, config pushConfig, task string) (*recor
 	} {
 		if len(v.text) > v.most || strings.ContainsFunc(v.text, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			return nil, &fault{bridge.InvalidParams, fmt.Sprintf("pushNotificationConfig.%s must have at most %d "+
-				"printable ASCII characters, none of them a space", name, v.most)}
+				"printable ASCII characters and no spaces", name, v.most)}
 		}
 	}
 	if err := c.CheckURL(config.URL); err != nil {
@@ -88,7 +88,7 @@ func (config pushConfig) scheme() (string, error) {
 		}
 	}
 	return "", &fault{bridge.InvalidParams,
-		"pushNotificationConfig.authentication: credentials can be sent by the schemes Bearer and Basic"}
+		"pushNotificationConfig.authentication: the scheme must be Bearer or Basic"}
 }
 
 // sealed are secrets in their stored form; empty where there are none.
@@ -146,7 +146,7 @@ func (c *call) setPush(ctx context.Context, task string, config pushConfig) (any
 
 func (c *call) deletePush(ctx context.Context, task string, config pushConfig) (any, error) {
 	if config.ID == "" {
-		return nil, &fault{bridge.InvalidParams, "the push notification configuration must be named by its id"}
+		return nil, &fault{bridge.InvalidParams, "the id of the push notification configuration is required"}
 	}
 	err := c.Intake.DeletePush(ctx, c.who, task, c.pushID(config.ID, task))
 	if c.Dialect == a2a.V03 {
@@ -158,7 +158,7 @@ func (c *call) deletePush(ctx context.Context, task string, config pushConfig) (
 func (c *call) getPush(ctx context.Context, task string, config pushConfig) (any, error) {
 	push, found, err := c.Intake.Push(ctx, c.who, task)
 	if err == nil && (!found || config.ID != "" && c.pushID(config.ID, task) != push.ID) {
-		err = &fault{taskNotFound, "the task has no such push notification configuration"}
+		err = &fault{taskNotFound, "the push notification configuration does not exist"}
 	}
 	return c.configOf(task, push), err
 }

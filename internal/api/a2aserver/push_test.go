@@ -149,14 +149,14 @@ func TestAConfigurationThatCannotBeKeptIsRefused(t *testing.T) {
 			"id must have at most 128"},
 		"credentials of an unknown scheme": {
 			`{"url":"https://example.com/","authentication":{"scheme":"Digest","credentials":"c"}}`, -32602,
-			"pushNotificationConfig.authentication: credentials",
+			"pushNotificationConfig.authentication: the scheme must be",
 		},
 		"credentials of unknown schemes": {
 			`{"url":"https://example.com/","authentication":{"schemes":["Digest"],"credentials":"c"}}`, -32602,
-			"pushNotificationConfig.authentication: credentials",
+			"pushNotificationConfig.authentication: the scheme must be",
 		},
 		"credentials of no scheme": {
-			`{"url":"https://example.com/","authentication":{"credentials":"c"}}`, -32602, "credentials can",
+			`{"url":"https://example.com/","authentication":{"credentials":"c"}}`, -32602, "the scheme must be",
 		},
 		"credentials of two headers": {
 			`{"url":"https://example.com/","authentication":{"scheme":"Basic","credentials":"c\r\nX: 1"}}`, -32602,

@@ -29,7 +29,7 @@ func TestATaskOfAnotherAgentOrNobodyIsNotThere(t *testing.T) {
 		for _, id := range []string{foreign, gone, "0123456789abcdef01234567", "nonsense", foreign + "/head"} {
 			code, text := w.refusal(method, `{"id":"`+id+`","message":{"taskId":"`+id+`","parts":[{"text":"x"}]}}`)
 			assert.InDelta(t, -32001, code, 0, "%s of %s", method, id)
-			assert.Equal(t, "there is no such task", text)
+			assert.Equal(t, "the task does not exist", text)
 		}
 	}
 	assert.Equal(t, lifecycle.Queued, w.run(foreign).Status)
@@ -71,9 +71,9 @@ func TestARefusalOfTheServiceIsACodeInTheWordsOfTheProtocol(t *testing.T) {
 		},
 		"a message that is too long": {`"parts":[{"text":"` + strings.Repeat("x", 256<<10+1) + `"}]`, -32602,
 			"message.parts: "},
-		"a message that says nothing": {`"parts":[]`, -32602, "message.parts must have a text, data or a file"},
+		"a message that says nothing": {`"parts":[]`, -32602, "message.parts must contain a text, data or file part"},
 		"a file": {`"parts":[{"text":"x"},{"kind":"file","file":{"uri":"https://example.com"}}]`, -32005,
-			"addresses of files are not fetched"},
+			"does not fetch file URLs"},
 	} {
 		code, text := w.refusal("message/send", `{"message":{`+c.message+`}}`)
 		assert.InDelta(t, c.code, code, 0, name)
@@ -174,7 +174,7 @@ func TestAnErrorOfTheServiceIsLoggedAndNotTold(t *testing.T) {
 		w.items.broken, w.items.err = part, errBroken
 		code, text := w.refusal(c.method, c.params)
 		assert.InDelta(t, -32603, code, 0, part)
-		assert.Equal(t, "something went wrong on our side", text, part)
+		assert.Equal(t, "the service had an internal error; try again later", text, part)
 		assert.Contains(t, w.log.String(), errBroken.Error(), part)
 	}
 }
@@ -195,12 +195,12 @@ func TestABodyThatIsNoCallGetsOneErrorWithTheIDThatItHas(t *testing.T) {
 		"something after it":          {call(`1`) + `x`, -32700, `null`, "not JSON"},
 		"two calls":                   {call(`1`) + call(`2`), -32700, `null`, "not JSON"},
 		"a member that stands twice":  {`{"id":1,"id":2}`, -32700, `null`, "not JSON"},
-		"no valid Unicode":            {call("\"\xff\""), -32700, `null`, "not JSON"},
+		"not valid Unicode":           {call("\"\xff\""), -32700, `null`, "not JSON"},
 		"half a character":            {call(`"\ud800"`), -32700, `null`, "not JSON"},
 		"too deep":                    {call(deep(20_000)), -32700, `null`, "not JSON"},
-		"a batch":                     {`[` + call(`1`) + `]`, -32600, `null`, "batches are not taken"},
-		"an empty batch":              {`[]`, -32600, `null`, "batches are not taken"},
-		"a number":                    {`7`, -32600, `null`, "one object"},
+		"a batch":                     {`[` + call(`1`) + `]`, -32600, `null`, "batches are not supported"},
+		"an empty batch":              {`[]`, -32600, `null`, "batches are not supported"},
+		"a number":                    {`7`, -32600, `null`, "one JSON object"},
 		"a method of another type":    {`{"jsonrpc":"2.0","id":1,"method":7}`, -32600, `1`, "method must be a string"},
 		"null":                        {`null`, -32600, `null`, `jsonrpc must be "2.0"`},
 		"another version of JSON-RPC": {`{"jsonrpc":"1.0","id":1,"method":"tasks/get"}`, -32600, `1`, "jsonrpc"},
@@ -215,7 +215,7 @@ func TestABodyThatIsNoCallGetsOneErrorWithTheIDThatItHas(t *testing.T) {
 		"a huge id":                   {call(`"` + huge + `"`), -32601, `"` + huge + `"`, "no method"},
 		"a huge number as id":         {call(huge), -32601, huge, "no method"},
 		"no params":                   {`{"jsonrpc":"2.0","id":1,"method":"tasks/get"}`, -32602, `1`, "id of the task"},
-		"no params of a message":      {`{"jsonrpc":"2.0","id":1,"method":"SendMessage"}`, -32602, `1`, "have a text"},
+		"no params of a message":      {`{"jsonrpc":"2.0","id":1,"method":"SendMessage"}`, -32602, `1`, "a text"},
 		"a role that is none": {
 			request("message/send", `{"message":{"role":"robot","parts":[{"text":"x"}]}}`), -32602, `7`, "message.role",
 		},
@@ -283,8 +283,8 @@ func sameID(t *testing.T, sent string, got json.RawMessage) bool {
 func TestAnErrorHasDataInVersion03Alone(t *testing.T) {
 	w := newWorld(t)
 	for method, want := range map[string]string{
-		"tasks/get": `{"code":-32001,"message":"there is no such task","data":{"error":"there is no such task"}}`,
-		"GetTask":   `{"code":-32001,"message":"there is no such task"}`,
+		"tasks/get": `{"code":-32001,"message":"the task does not exist","data":{"error":"the task does not exist"}}`,
+		"GetTask":   `{"code":-32001,"message":"the task does not exist"}`,
 	} {
 		said := w.answer(request(method, `{"id":"x"}`))
 		assert.Equal(t, fill(t, `{"jsonrpc":"2.0","id":7,"error":`+want+`}`), any(said))

@@ -165,7 +165,7 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 	case !says: // the user wants it to run again
 		if b.fresh, err = b.turn.since(b.turn.lastUsers()); err == nil && !b.fresh.asks() {
 			err = problem.InvalidField("body.messages",
-				"must end with a message of the user, or with the output of a call")
+				"must end with a user message or the output of a call")
 		}
 		if err == nil {
 			err = b.prepare(ctx)
@@ -255,7 +255,7 @@ func (b *beginning) addressed(ctx context.Context) (good []address, err error) {
 			continue
 		case !ours:
 			return nil, problem.InvalidField(a.at,
-				"is not fetched: send the bytes as data, or the address of a file of this service")
+				"must be the URL of a file in this service: other URLs are not fetched, so send the bytes as data")
 		}
 		a.id = id
 		good = append(good, a)

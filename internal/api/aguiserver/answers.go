@@ -35,7 +35,7 @@ func (b *beginning) correlate(ctx context.Context, last *record.Pause) error {
 	for n, e := range b.turn.Resume {
 		if !slices.ContainsFunc(found, func(r record.RunEntity) bool { return b.mayHaveAsked(r.Value, last, e) }) {
 			return problem.InvalidField(fmt.Sprintf("body.resume[%d].interruptId", n),
-				"is no interrupt of a run of the agent in this thread")
+				"must be the id of an interrupt in this thread")
 		}
 	}
 	return nil
@@ -149,7 +149,7 @@ func (b *beginning) decided(d record.Decisions, decisions []record.Decision) (bo
 		return false, nil
 	}
 	return false, problem.New(problem.Conflict, "not_awaiting_input",
-		"what the thread waited for was decided otherwise: send a message of the user, or no resume")
+		"the interrupt already has another answer: send a user message, or leave resume out")
 }
 
 // decisions are the answers of the request to a pause. The list may be incomplete.
@@ -170,8 +170,8 @@ func (b *beginning) decisions(list []record.Interrupt) (decisions []record.Decis
 	return decisions, nil
 }
 
-// wentOn is the output of a call for which the front end sent none before the user's next message.
-const wentOn = "(no output: the user went on)"
+// wentOn is the output of a call that the front end has left without one when the user says something else.
+const wentOn = "(no output: the user continued without it)"
 
 // outputOf is the decision of a call by its output; an empty one: the request has none.
 func (b *beginning) outputOf(i record.Interrupt) (d record.Decision, err error) {

@@ -101,7 +101,7 @@ func (s *Server) notBegun(ctx context.Context, run string, end AGUIEvent) (AGUIE
 func Cut() AGUIEvent {
 	return AGUIEvent{
 		Type: "RUN_ERROR", Code: cutCode,
-		Message: "the stream has ended before the run: send the request again, with the same runId",
+		Message: "the stream ended before the run; send the request again with the same runId",
 	}
 }
 

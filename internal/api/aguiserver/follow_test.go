@@ -480,7 +480,7 @@ func TestTheUserGoesOnWithoutAnOutput(t *testing.T) {
 	d, found, err := w.Store.LastDecision(t.Context(), run, 1)
 	require.NoError(t, err)
 	require.True(t, found)
-	assert.Equal(t, "(no output: the user went on)", d.List[0].Message)
+	assert.Equal(t, "(no output: the user continued without it)", d.List[0].Message)
 	w.complete(run)
 	in, err := w.Store.Input(t.Context(), w.run(x.runs[1]))
 	require.NoError(t, err)

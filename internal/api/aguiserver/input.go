@@ -155,7 +155,7 @@ func (t *turn) since(from int) (f fresh, err error) {
 			err = f.tool(at, i, m)
 		}
 		if err == nil && len(f.before) > intake.MaxBefore {
-			err = problem.InvalidField(at, "is one of more than %d messages that are new", intake.MaxBefore)
+			err = problem.InvalidField(at, "exceeds the limit of %d new messages", intake.MaxBefore)
 		}
 		if err != nil {
 			return f, err
@@ -219,7 +219,7 @@ func (f *fresh) tool(at string, i int, m message) error {
 		if _, ours := runOf("call_", m.ToolCallID); ours { // which waits for it no more
 			return nil
 		}
-		return problem.InvalidField(at+".toolCallId", "is the id of no call that waits for an output")
+		return problem.InvalidField(at+".toolCallId", "must be the id of a call that waits for its output")
 	}
 	f.say(i, record.Said{Role: record.RoleTool, Call: m.ToolCallID, Text: text})
 	return nil
@@ -288,7 +288,7 @@ func (p part) media(at string) media {
 	case p.URL != "":
 		return media{addresses: []address{{at: at + ".url", url: p.URL}}}
 	case p.ID != "":
-		return media{refused: problem.InvalidField(at+".id", "names nothing here: send data, or the url of a file of "+
+		return media{refused: problem.InvalidField(at+".id", "must contain data, or the url of a file of "+
 			"this service")}
 	}
 	return media{refused: problem.InvalidField(at+".data", "is required")}
@@ -330,7 +330,7 @@ func (t *turn) brought(f fresh) (*record.Context, error) {
 		texts = append(texts, text)
 	}
 	if len(t.Context) > 0 {
-		lines := []string{"What the application says about this conversation:"}
+		lines := []string{"Context that the application provides about this conversation:"}
 		for _, e := range t.Context {
 			lines = append(lines, e.Description+": "+e.Value)
 		}
@@ -340,7 +340,7 @@ func (t *turn) brought(f fresh) (*record.Context, error) {
 	for i, tool := range t.Tools {
 		if tool.Name == model.AskUser || tool.Name == model.Search {
 			return nil, problem.InvalidField(fmt.Sprintf("body.tools[%d].name", i),
-				"must not be %s, which is a tool of the service", tool.Name)
+				"must not be %s: the service has a tool of that name", tool.Name)
 		}
 		c.Functions = append(c.Functions, bridge.Function(tool.Name, tool.Description, tool.Parameters))
 	}

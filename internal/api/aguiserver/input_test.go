@@ -204,7 +204,8 @@ func TestAConversationThatBeganElsewhere(t *testing.T) {
 		{Role: record.RoleAssistant, Calls: []record.SaidCall{{ID: "c", Name: "f", Arguments: json.RawMessage(`{}`)}}},
 		{Role: record.RoleTool, Call: "c", Text: "error: late\nout"},
 	}, c.Before)
-	assert.Equal(t, "be kind\n\nbe short\n\nWhat the application says about this conversation:\npage: start",
+	assert.Equal(t, "be kind\n\nbe short\n\n"+
+		"Context that the application provides about this conversation:\npage: start",
 		c.Instructions)
 	assert.JSONEq(t, `{"agui_run":"r","agui_message":"u3"}`, string(c.Echo))
 	assert.Equal(t, json.RawMessage(`{"type":"object","properties":{}}`), c.Functions[0].Parameters)

@@ -8,16 +8,16 @@ const version = "1.0"
 
 // RunAgentInput is the body of POST /agui/{agent_id}.
 type RunAgentInput struct {
-	ThreadID        string          `json:"threadId" required:"true" doc:"the chat, whose id the client may choose: 1 to 128 characters of A-Z a-z 0-9 . _ : -"`
-	RunID           string          `json:"runId" required:"true" doc:"the id of this exchange: a request with the same id follows the run that the first began"`
-	ProtocolVersion string          `json:"protocolVersion,omitempty" nullable:"true" doc:"without one, outcomes are those of versions before 1.0"`
-	ParentRunID     string          `json:"parentRunId,omitempty" nullable:"true" doc:"of no effect"`
-	State           json.RawMessage `json:"state,omitempty" shape:"object|object[]|string|number|boolean|null" doc:"of no effect: agents have no state but their conversation"`
-	Messages        json.RawMessage `json:"messages" required:"true" shape:"object[]" doc:"the conversation; of a thread that is known only what follows its last message that is known"`
+	ThreadID        string          `json:"threadId" required:"true" doc:"the chat id, which the client may choose: 1 to 128 characters of A-Z a-z 0-9 . _ : -"`
+	RunID           string          `json:"runId" required:"true" doc:"the id of this exchange. A second request with the same id follows the run that the first one started"`
+	ProtocolVersion string          `json:"protocolVersion,omitempty" nullable:"true" doc:"if absent, outcomes have the format of versions before 1.0"`
+	ParentRunID     string          `json:"parentRunId,omitempty" nullable:"true" doc:"accepted and ignored"`
+	State           json.RawMessage `json:"state,omitempty" shape:"object|object[]|string|number|boolean|null" doc:"accepted and ignored: the conversation is an agent's only state"`
+	Messages        json.RawMessage `json:"messages" required:"true" shape:"object[]" doc:"the conversation; in an existing thread, only the messages after the last stored one are used"`
 	Tools           []AGUITool      `json:"tools,omitempty" nullable:"true" doc:"functions that the client executes"`
-	Context         []AGUIContext   `json:"context,omitempty" nullable:"true" doc:"shown to the model behind the agent's instructions"`
-	ForwardedProps  json.RawMessage `json:"forwardedProps,omitempty" shape:"object|object[]|string|number|boolean|null" doc:"of no effect"`
-	Resume          []AGUIResume    `json:"resume,omitempty" nullable:"true" doc:"an answer to each interrupt that the thread waits for"`
+	Context         []AGUIContext   `json:"context,omitempty" nullable:"true" doc:"added after the agent's instructions for the model"`
+	ForwardedProps  json.RawMessage `json:"forwardedProps,omitempty" shape:"object|object[]|string|number|boolean|null" doc:"accepted and ignored"`
+	Resume          []AGUIResume    `json:"resume,omitempty" nullable:"true" doc:"one answer for each interrupt that the thread waits for"`
 }
 
 // AGUITool is a function that a client executes.
@@ -37,7 +37,7 @@ type AGUIContext struct {
 type AGUIResume struct {
 	InterruptID string          `json:"interruptId"`
 	Status      string          `json:"status" enum:"resolved,cancelled"`
-	Payload     json.RawMessage `json:"payload,omitempty" shape:"object|object[]|string|number|boolean|null" doc:"to an approval {approved, editedArgs, reason} or true or false; to a question a text"`
+	Payload     json.RawMessage `json:"payload,omitempty" shape:"object|object[]|string|number|boolean|null" doc:"for an approval: {approved, editedArgs, reason}, true or false; for a question: a text"`
 }
 
 // AGUIEvent is an event of a stream. Its type decides which of the other members are present.
@@ -54,12 +54,12 @@ type AGUIEvent struct {
 	ToolCallName    string             `json:"toolCallName,omitempty"`
 	ParentMessageID string             `json:"parentMessageId,omitempty"`
 	Content         *string            `json:"content,omitempty" doc:"the output of a call"`
-	Messages        *[]json.RawMessage `json:"messages,omitempty" shape:"object" doc:"instead of all messages of the thread"`
+	Messages        *[]json.RawMessage `json:"messages,omitempty" shape:"object" doc:"replaces all messages of the thread"`
 	Outcome         *AGUIOutcome       `json:"outcome,omitempty"`
 	Result          *AGUIResult        `json:"result,omitempty"`
 	Usage           []AGUIUsage        `json:"usage,omitempty"`
-	Message         string             `json:"message,omitempty" doc:"why the run has failed"`
-	Code            string             `json:"code,omitempty" enum:"failed,timed_out,cancelled,deleted,stream_ended" doc:"stream_ended: the run goes on, and so does a request that is sent again, with the same runId; cancelled: to a client from before version 1.0"`
+	Message         string             `json:"message,omitempty" doc:"the reason of the failure"`
+	Code            string             `json:"code,omitempty" enum:"failed,timed_out,cancelled,deleted,stream_ended" doc:"stream_ended: the run continues; send the request again with the same runId to follow it. cancelled: only for clients before version 1.0"`
 }
 
 // Variants are the members of an event, by its type: see apidoc.Varied.
@@ -86,13 +86,13 @@ type AGUIMetadata struct {
 
 // AGUIRun names the durable run.
 type AGUIRun struct {
-	RunID string `json:"run_id" doc:"for the other endpoints, like /runs/{run_id}"`
+	RunID string `json:"run_id" doc:"the run's id in other endpoints, like /runs/{run_id}"`
 }
 
 // AGUIOutcome is how a run has ended.
 type AGUIOutcome struct {
 	Type       string          `json:"type" enum:"success,interrupt,cancelled"`
-	Pending    []string        `json:"pendingToolCallIds,omitempty" doc:"calls of the client's functions, which it sends the outputs of"`
+	Pending    []string        `json:"pendingToolCallIds,omitempty" doc:"calls of the client's functions; the client sends their outputs"`
 	Interrupts []AGUIInterrupt `json:"interrupts,omitempty"`
 }
 
@@ -109,7 +109,7 @@ type AGUIInterrupt struct {
 // AGUIResult is the result of a completed run.
 type AGUIResult struct {
 	Answer    string          `json:"answer"`
-	Output    json.RawMessage `json:"output,omitempty" shape:"any" doc:"of an agent with an output_schema"`
+	Output    json.RawMessage `json:"output,omitempty" shape:"any" doc:"only if the agent has an output_schema"`
 	Citations json.RawMessage `json:"citations" shape:"Citation[]" doc:"as in the run's result"`
 	Files     json.RawMessage `json:"files" shape:"FileRef[]" doc:"as in the run's result"`
 }

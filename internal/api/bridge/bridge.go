@@ -242,7 +242,8 @@ func Function(name, description string, parameters json.RawMessage) record.Funct
 // Arguments are those of a call in a client's conversation. The error is a problem of kind Invalid.
 func Arguments(at, text string) (json.RawMessage, error) {
 	text = cmp.Or(text, "{}")
-	return json.RawMessage(text), problem.InvalidIf(!json.Valid([]byte(text)), at, "must be JSON in a string")
+	return json.RawMessage(text), problem.InvalidIf(!json.Valid([]byte(text)), at,
+		"must be a string that contains JSON")
 }
 
 // Called reports whether a conversation has a call with an id.

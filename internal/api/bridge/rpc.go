@@ -63,7 +63,7 @@ func Malformed(body []byte) (code int, answer any) {
 	}
 	err := strictjson.Unmarshal(body, &r)
 	if _, is := Batch(body); is {
-		return InvalidRequest, Refusal(nil, InvalidRequest, "a batch is no request of one")
+		return InvalidRequest, Refusal(nil, InvalidRequest, "the request must be one object, not a batch")
 	}
 	switch {
 	case err != nil || r.ID == nil:

@@ -145,7 +145,7 @@ func (s *Server) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (result mcp.Result, err error) {
 		if died := host.Catch(func() { result, err = next(ctx, method, r) }); died != nil {
 			s.Log.Error("a request panicked", "method", method, "panic", died.Value, "stack", string(died.Stack))
-			return nil, errors.New("something went wrong on our side")
+			return nil, errors.New("the service had an internal error; try again later")
 		}
 		return result, err
 	}
@@ -160,7 +160,7 @@ func served(next mcp.MethodHandler) mcp.MethodHandler {
 		case "initialize", "ping", "server/discover", "tools/list", callTool:
 		default:
 			if !strings.HasPrefix(method, "notifications/") {
-				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this method is not served"}
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this method is not supported"}
 			}
 		}
 		return next(ctx, method, r)
@@ -183,21 +183,21 @@ func withoutNulls(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 type callInput struct {
-	Message string      `json:"message" jsonschema:"what to tell the agent"`
-	ChatID  string      `json:"chat_id,omitempty" jsonschema:"the conversation to go on with; left out for a new one"`
-	Files   []fileInput `json:"files,omitempty" jsonschema:"files that go with the message"`
-	FileIDs []string    `json:"file_ids,omitempty" jsonschema:"ids of files that the service has already"`
+	Message string      `json:"message" jsonschema:"the message for the agent"`
+	ChatID  string      `json:"chat_id,omitempty" jsonschema:"the conversation to continue; omitted: a new one"`
+	Files   []fileInput `json:"files,omitempty" jsonschema:"files for the message"`
+	FileIDs []string    `json:"file_ids,omitempty" jsonschema:"ids of files that are already in the service"`
 }
 
 // fileInput is a file in the input of an agent's tool.
 type fileInput struct {
-	Name        string `json:"name" jsonschema:"its name, with the ending of its kind"`
-	ContentType string `json:"content_type,omitempty" jsonschema:"its media type"`
-	Data        string `json:"data" jsonschema:"its bytes, as base64 with padding"`
+	Name        string `json:"name" jsonschema:"the file name, with its extension"`
+	ContentType string `json:"content_type,omitempty" jsonschema:"the media type of the file"`
+	Data        string `json:"data" jsonschema:"the bytes of the file, as base64 with padding"`
 }
 
 type runInput struct {
-	RunID string `json:"run_id" jsonschema:"the run, as an earlier call named it"`
+	RunID string `json:"run_id" jsonschema:"the run_id from an earlier call"`
 }
 
 type result struct {
@@ -217,8 +217,8 @@ var schemas = mcp.NewSchemaCache()
 
 func (q request) server() *mcp.Server {
 	offer := mcp.NewServer(&mcp.Implementation{Name: "agent-platform", Version: "1"}, &mcp.ServerOptions{
-		Instructions: "Each tool but get_run and cancel_run is an agent. A call that says a run goes on, or waits " +
-			"for a decision, is followed up with get_run.",
+		Instructions: "Each tool except get_run and cancel_run is an agent. If a result reports that a run " +
+			"continues or waits for a decision, call get_run for it.",
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 		SchemaCache:  schemas,
 	})
@@ -251,8 +251,8 @@ func (q request) server() *mcp.Server {
 				return do(ctx, r, in.RunID), nil, nil
 			})
 	}
-	ofRun(getRun, "Waits for a run that an agent's tool has begun, and tells how it stands.", q.wait)
-	ofRun(cancelRun, "Cancels a run that an agent's tool has begun, and tells how it stands then.",
+	ofRun(getRun, "Waits for a run that an agent's tool started, and returns its state.", q.wait)
+	ofRun(cancelRun, "Cancels a run that an agent's tool started, and returns its state.",
 		func(ctx context.Context, r *mcp.CallToolRequest, run string) *mcp.CallToolResult {
 			if _, err := q.Intake.Cancel(ctx, q.who, run, "cancelled through MCP"); err != nil {
 				return q.refused(err)
@@ -309,7 +309,7 @@ func (s *Server) offered(ctx context.Context, p tenant.Principal) ([]catalog.Age
 // may call again; it does not see errors of the protocol. The client finds code and limits in _meta, as bodies of
 // errors have them. The text of any other error is for the log.
 func (s *Server) refused(err error) *mcp.CallToolResult {
-	text, meta := "the service could not do this right now", mcp.Meta(nil)
+	text, meta := "the service is unavailable; try again", mcp.Meta(nil)
 	if p, ok := problem.As(err); ok {
 		why := map[string]any{"code": p.Code}
 		maps.Copy(why, p.Extras)
@@ -334,7 +334,7 @@ func (s *Server) Fault(body []byte, text string) (status int, answer any) {
 	case unknown && id == nil:
 		return http.StatusAccepted, nil
 	case unknown:
-		return http.StatusOK, bridge.Refusal(body, bridge.MethodNotFound, "this method is not served")
+		return http.StatusOK, bridge.Refusal(body, bridge.MethodNotFound, "this method is not supported")
 	case strings.HasSuffix(text, `missing required "params"`):
 		return http.StatusOK, bridge.Refusal(body, bridge.InvalidParams, "params: are missing")
 	case strings.HasPrefix(text, "invalid request"):
@@ -343,7 +343,7 @@ func (s *Server) Fault(body []byte, text string) (status int, answer any) {
 		return http.StatusBadRequest, bridge.Refusal(nil, bridge.ParseError, "the body is empty")
 	case strings.HasPrefix(text, "malformed payload"):
 		return http.StatusBadRequest, bridge.Refusal(body, bridge.InvalidRequest,
-			"the body is no message of JSON-RPC 2.0")
+			"the body must be a JSON-RPC 2.0 message")
 	}
 	return 0, nil
 }
@@ -352,10 +352,10 @@ func (s *Server) Fault(body []byte, text string) (status int, answer any) {
 // elsewhere. The model at the client decides nothing.
 func howDecided(r record.Run) string {
 	if r.Answerable() {
-		return " It is answered by another message with this chat_id; then get_run tells what came of it."
+		return " Answer it with another message with this chat_id, then call get_run for the result."
 	}
-	return " A human decides this, in the admin panel or through POST /runs/{run_id}/resume of the API: no tool " +
-		"does, and messages with this chat_id are refused until then. get_run tells what came of it."
+	return " A human decides this in the admin panel or with POST /runs/{run_id}/resume of the API; no tool " +
+		"can, and messages with this chat_id are refused until then. Call get_run for the result."
 }
 
 // wait returns the run's state once it has ended or waits for a human, or when the window is over.
@@ -391,7 +391,7 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, windo
 		}
 		text = "The agent waits for a human: " + strings.Join(prompts, " ") + howDecided(e.Value)
 	case lifecycle.Queued, lifecycle.Running:
-		text = "The run goes on: ask get_run for " + v.RunID + "."
+		text = "The run continues: call get_run for " + v.RunID + "."
 	default:
 		if v.Error != nil {
 			t.Error = *v.Error

@@ -97,7 +97,7 @@ const getRun = `{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
 func TestAPanicInAToolIsAFailedCall(t *testing.T) {
 	server, _, p, log := newServer(t)
 	w := ask(server, p, getRun, "")
-	assert.Contains(t, w.Body.String(), "something went wrong on our side")
+	assert.Contains(t, w.Body.String(), "the service had an internal error; try again later")
 	assert.NotContains(t, w.Body.String(), "goroutine", "the stack is for the log")
 	assert.Contains(t, log.String(), "mcpserver.go")
 }

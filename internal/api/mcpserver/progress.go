@@ -96,7 +96,7 @@ func (s *Server) tell(
 		}
 		switch e.Event {
 		case stream.Heartbeat:
-			return notify("The run goes on.", nil) // clients take a silent server for one that is lost
+			return notify("The run continues.", nil) // clients take a silent server for one that is lost
 		case stream.Done: // the answer has it
 			return nil
 		}

@@ -110,7 +110,7 @@ func TestACallIsAnsweredBeforeItsStreamEnds(t *testing.T) {
 			assert.Contains(t, m, `"progressToken":9007199254740993,`, "with all its digits")
 		}
 		assert.Contains(t, heard[6], `"status":"queued"`)
-		assert.Contains(t, heard[6], "ask get_run for ")
+		assert.Contains(t, heard[6], "call get_run for ")
 	})
 }
 
@@ -128,7 +128,7 @@ func TestACallEndsWithItsStream(t *testing.T) {
 			return nil
 		})
 		assert.Equal(t, 10*time.Second, time.Since(begun))
-		assert.Contains(t, heard[len(heard)-1], "ask get_run for ")
+		assert.Contains(t, heard[len(heard)-1], "call get_run for ")
 	})
 }
 

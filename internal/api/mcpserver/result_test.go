@@ -220,7 +220,7 @@ func TestWhatCannotBeToldIsLogged(t *testing.T) {
 	s.complete(run, `{"answer":7}`)
 	a := s.call("get_run", of(run))
 	assert.True(t, a.IsError)
-	assert.Contains(t, a.text(t), "could not do this")
+	assert.Contains(t, a.text(t), "is unavailable")
 	assert.Contains(t, log.String(), "cannot unmarshal number")
 	log.Reset()
 	assert.True(t, s.call("get_run", of("000000000000000000000000")).IsError)
@@ -248,7 +248,7 @@ func TestArgumentsThatAreRefusedAreAResult(t *testing.T) {
 	} {
 		a := s.call("Demo", arguments)
 		assert.True(t, a.IsError, "%v", arguments)
-		assert.NotContains(t, a.text(t), "could not do this")
+		assert.NotContains(t, a.text(t), "is unavailable")
 	}
 	a := s.call("get_run", of("?"))
 	assert.True(t, a.IsError)

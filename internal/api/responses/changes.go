@@ -86,7 +86,7 @@ func (c *creation) over(had given) (*record.Context, error) {
 // is for another agent, or has a member that no run can change.
 func (c *creation) given(ctx context.Context, r record.Run) (had given, err error) {
 	if r.Agent != c.agent {
-		return had, problem.InvalidField("body.model", "the response that waits is of the agent %s", r.Agent)
+		return had, problem.InvalidField("body.model", "must be %s, the agent of the response that waits", r.Agent)
 	}
 	in, err := c.Store.Input(ctx, r)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *creation) given(ctx context.Context, r record.Run) (had given, err erro
 // otherThan refuses a member that is not that of the response that waits.
 func otherThan(member string) error {
 	return problem.InvalidField("body."+member,
-		"must be left out, or be that of the response that waits: its run goes on as it began")
+		"must be omitted or unchanged: the waiting run continues with its first settings")
 }
 
 // unchanged returns nil when the request has the run's own data, or none: a message that answers a question changes
@@ -145,8 +145,8 @@ func (c *creation) unchanged(ctx context.Context, r record.Run) error {
 	}
 	alike := func(a, b spoken) bool { return a.text == b.text }
 	if len(c.in.system) > 0 && !slices.EqualFunc(c.in.system, system, alike) {
-		return problem.InvalidField("body.input", "its messages of system and developer must be left out, or be those "+
-			"of the response that waits: its run goes on as it began")
+		return problem.InvalidField("body.input", "system and developer messages must be omitted or unchanged: "+
+			"the waiting run continues with its first settings")
 	}
 	return nil
 }

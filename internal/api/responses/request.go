@@ -18,35 +18,35 @@ import (
 
 // CreateResponse is the body of POST /responses. Members that it does not have are ignored.
 type CreateResponse struct {
-	Model              string            `json:"model" required:"true" doc:"the agent: its id, or its name where no other agent has it"`
-	Input              json.RawMessage   `json:"input" required:"true" shape:"string|ResponseItemParam[]" doc:"a text of the user's, or items: messages, calls and their outputs, decisions of approvals, references"`
-	Instructions       string            `json:"instructions,omitempty" nullable:"true" doc:"added to the agent's"`
-	PreviousResponseID string            `json:"previous_response_id,omitempty" nullable:"true" doc:"the last response of its conversation, which the request goes on with"`
-	Conversation       json.RawMessage   `json:"conversation,omitempty" shape:"string|object|null" doc:"the chat, or its id; instead of previous_response_id"`
-	Stream             bool              `json:"stream,omitempty" nullable:"true" doc:"true: answer with Server-Sent Events"`
+	Model              string            `json:"model" required:"true" doc:"the agent's id, or its name if it is unique"`
+	Input              json.RawMessage   `json:"input" required:"true" shape:"string|ResponseItemParam[]" doc:"a user text, or items: messages, calls, outputs, approval decisions and references"`
+	Instructions       string            `json:"instructions,omitempty" nullable:"true" doc:"added to the agent's instructions"`
+	PreviousResponseID string            `json:"previous_response_id,omitempty" nullable:"true" doc:"the last response of the conversation to continue"`
+	Conversation       json.RawMessage   `json:"conversation,omitempty" shape:"string|object|null" doc:"the chat to continue, or its id; instead of previous_response_id"`
+	Stream             bool              `json:"stream,omitempty" nullable:"true" doc:"true: respond with Server-Sent Events"`
 	StreamOptions      *streamOptions    `json:"stream_options,omitempty" shape:"object|null" doc:"include_obfuscation must not be true"`
-	Background         bool              `json:"background,omitempty" nullable:"true" doc:"true: answer at once; runs go on in either case when a client leaves"`
-	Tools              []ToolParam       `json:"tools,omitempty" nullable:"true" doc:"functions that the client executes: a call of one ends the response, and its output goes on with it"`
-	ToolChoice         json.RawMessage   `json:"tool_choice,omitempty" shape:"string|object|null" doc:"auto: the model chooses among the agent's tools and the client's; none; required, or a function of tools: until the first call"`
-	ParallelToolCalls  *bool             `json:"parallel_tool_calls,omitempty" nullable:"true" doc:"false: at most one call in each reply of the model"`
+	Background         bool              `json:"background,omitempty" nullable:"true" doc:"true: respond immediately. Runs always continue if the client disconnects"`
+	Tools              []ToolParam       `json:"tools,omitempty" nullable:"true" doc:"functions that the client executes: a call ends the response; its output continues it"`
+	ToolChoice         json.RawMessage   `json:"tool_choice,omitempty" shape:"string|object|null" doc:"auto: the model chooses from the tools of the agent and the client. none: no calls. required, or a function of tools: only until the first call"`
+	ParallelToolCalls  *bool             `json:"parallel_tool_calls,omitempty" nullable:"true" doc:"false: at most one call in each model reply"`
 	Text               *TextParam        `json:"text,omitempty" shape:"TextParam|null"`
 	Metadata           map[string]string `json:"metadata,omitempty" nullable:"true"`
-	Temperature        *float64          `json:"temperature,omitempty" nullable:"true" doc:"instead of the agent's, 0 to 2"`
-	MaxOutputTokens    *int              `json:"max_output_tokens,omitempty" nullable:"true" doc:"of each reply of the model, at most the agent's"`
+	Temperature        *float64          `json:"temperature,omitempty" nullable:"true" doc:"0 to 2; replaces the agent's"`
+	MaxOutputTokens    *int              `json:"max_output_tokens,omitempty" nullable:"true" doc:"the limit of each model reply; at most the agent's"`
 	TopP               *float64          `json:"top_p,omitempty" nullable:"true" doc:"0 to 1"`
 	PresencePenalty    *float64          `json:"presence_penalty,omitempty" nullable:"true" doc:"0"`
 	FrequencyPenalty   *float64          `json:"frequency_penalty,omitempty" nullable:"true" doc:"0"`
 	TopLogprobs        *int              `json:"top_logprobs,omitempty" nullable:"true" doc:"0"`
-	MaxToolCalls       *int              `json:"max_tool_calls,omitempty" nullable:"true" doc:"null: the agent's limits bound its calls"`
-	Reasoning          *reasoning        `json:"reasoning,omitempty" shape:"object|null" doc:"effort: none, minimal, low, medium, high or xhigh, for providers that take it; others get the request without it. summary: auto, concise or detailed, of no effect"`
-	Truncation         string            `json:"truncation,omitempty" nullable:"true" enum:"auto,disabled" doc:"auto: old turns of the conversation are left out where the model's context is full; the request's own input never is. disabled: the response fails then"`
-	Store              *bool             `json:"store,omitempty" nullable:"true" doc:"false: the chat is deleted within 3 minutes after its run has ended, within 15 where that was active for an hour; not in the background, nor in a conversation"`
-	ServiceTier        string            `json:"service_tier,omitempty" nullable:"true" enum:"auto,default,flex,scale,priority" doc:"a wish: every response is served as default"`
-	Include            []string          `json:"include,omitempty" nullable:"true" doc:"nothing more can be included; message.output_text.logprobs is refused"`
-	SafetyIdentifier   string            `json:"safety_identifier,omitempty" nullable:"true" doc:"kept, of no effect"`
-	Prompt             json.RawMessage   `json:"prompt,omitempty" shape:"null" doc:"null: instructions are the agent's and the request's"`
-	ContextManagement  json.RawMessage   `json:"context_management,omitempty" shape:"null" doc:"null: truncation says what is left out of a conversation"`
-	PromptCacheKey     string            `json:"prompt_cache_key,omitempty" nullable:"true" doc:"kept, of no effect"`
+	MaxToolCalls       *int              `json:"max_tool_calls,omitempty" nullable:"true" doc:"must be null; the agent's limits apply"`
+	Reasoning          *reasoning        `json:"reasoning,omitempty" shape:"object|null" doc:"effort: none, minimal, low, medium, high or xhigh, only sent to providers that support it. summary: auto, concise or detailed, ignored"`
+	Truncation         string            `json:"truncation,omitempty" nullable:"true" enum:"auto,disabled" doc:"auto: old turns are left out when the model's context is full, but never the request's own input. disabled: the response fails instead"`
+	Store              *bool             `json:"store,omitempty" nullable:"true" doc:"false: the chat is deleted within 3 minutes after the end of its run, within 15 after an hour of active time. Not with background or conversation"`
+	ServiceTier        string            `json:"service_tier,omitempty" nullable:"true" enum:"auto,default,flex,scale,priority" doc:"accepted and ignored: every response is served as default"`
+	Include            []string          `json:"include,omitempty" nullable:"true" doc:"ignored; message.output_text.logprobs is refused"`
+	SafetyIdentifier   string            `json:"safety_identifier,omitempty" nullable:"true" doc:"stored and ignored"`
+	Prompt             json.RawMessage   `json:"prompt,omitempty" shape:"null" doc:"must be null; use instructions"`
+	ContextManagement  json.RawMessage   `json:"context_management,omitempty" shape:"null" doc:"must be null; use truncation"`
+	PromptCacheKey     string            `json:"prompt_cache_key,omitempty" nullable:"true" doc:"stored and ignored"`
 }
 
 type streamOptions struct {
@@ -170,39 +170,39 @@ var (
 func (r *CreateResponse) check() error {
 	_, _, badChoice := choice(r.ToolChoice)
 	unstored := other(r.Store, true)
-	const leftOut = "old turns of the conversation are left out where the model's context is full"
+	const leftOut = "old turns are left out when the model's context is full"
 	return cmp.Or(
 		refuse(r.Model == "", "model", "is required: an agent's id or name"),
 		refuse(bridge.IsNull(r.Input), "input", "is required"),
 		refuse(r.PreviousResponseID != "" && !bridge.IsNull(r.Conversation), "conversation",
-			"cannot be there beside previous_response_id"),
+			"must be omitted if previous_response_id is sent"),
 		refuse(!bridge.IsNull(r.Prompt), "prompt",
-			"must be null: prompts are not kept here; instructions are the agent's"),
+			"must be null: stored prompts are not supported; use the agent's instructions"),
 		refuse(!bridge.IsNull(r.ContextManagement), "context_management", "must be null: "+leftOut),
 		refuse(r.TopP != nil && !(*r.TopP >= 0 && *r.TopP <= 1), "top_p", "must be between 0 and 1"),
-		refuse(other(r.PresencePenalty, 0), "presence_penalty", "must be 0: models are asked without it"),
-		refuse(other(r.FrequencyPenalty, 0), "frequency_penalty", "must be 0: models are asked without it"),
-		refuse(other(r.TopLogprobs, 0), "top_logprobs", "must be 0: probabilities are not kept"),
-		refuse(r.MaxToolCalls != nil, "max_tool_calls", "must be null: the agent's limits bound its calls"),
+		refuse(other(r.PresencePenalty, 0), "presence_penalty", "must be 0: other values are not supported"),
+		refuse(other(r.FrequencyPenalty, 0), "frequency_penalty", "must be 0: other values are not supported"),
+		refuse(other(r.TopLogprobs, 0), "top_logprobs", "must be 0: log probabilities are not supported"),
+		refuse(r.MaxToolCalls != nil, "max_tool_calls", "must be null: the agent's limits apply"),
 		refuse(r.MaxOutputTokens != nil && *r.MaxOutputTokens < 16, "max_output_tokens", "must be at least 16"),
 		refuse(r.Temperature != nil && !(*r.Temperature >= 0 && *r.Temperature <= 2), "temperature",
 			"must be between 0 and 2"),
-		refuse(unstored && r.Background, "store", "must be true in the background: the response is read later"),
-		refuse(unstored && !bridge.IsNull(r.Conversation), "store", "must be true in a conversation, which is stored"),
+		refuse(unstored && r.Background, "store", "must be true if background is true"),
+		refuse(unstored && !bridge.IsNull(r.Conversation), "store", "must be true if conversation is sent"),
 		refuse(r.Truncation != "" && r.Truncation != "auto" && r.Truncation != "disabled", "truncation",
 			"must be auto or disabled"),
 		refuse(r.Text != nil && r.Text.Verbosity != "" && r.Text.Verbosity != "medium", "text.verbosity",
-			"must be medium: models are asked without it"),
+			"must be medium: other values are not supported"),
 		refuse(r.ServiceTier != "" && !slices.Contains(tiers, r.ServiceTier), "service_tier",
 			"must be auto, default, flex, scale or priority"),
 		refuse(len(r.SafetyIdentifier) > maxIdentifier, "safety_identifier", "must have at most 64 characters"),
 		refuse(len(r.PromptCacheKey) > maxIdentifier, "prompt_cache_key", "must have at most 64 characters"),
 		refuse(slices.Contains(r.Include, logprobs), fmt.Sprintf("include[%d]", slices.Index(r.Include, logprobs)),
-			logprobs+" is not kept"),
+			logprobs+" is not supported"),
 		refuse(r.Reasoning != nil && r.Reasoning.Summary != nil && !slices.Contains(summaries, *r.Reasoning.Summary),
 			"reasoning.summary", "must be auto, concise or detailed"),
 		refuse(r.StreamOptions != nil && r.StreamOptions.IncludeObfuscation, "stream_options.include_obfuscation",
-			"must be false: events are not padded"),
+			"must be false: obfuscation is not supported"),
 		badChoice,
 	)
 }
@@ -237,7 +237,7 @@ func (r *CreateResponse) chatID() (string, error) {
 		id = of.ID
 	}
 	if !intake.ValidChatID(id) {
-		return "", problem.InvalidField("body.conversation", "must be a chat's id, or an object that has it")
+		return "", problem.InvalidField("body.conversation", "must be a chat's id, or an object with the id")
 	}
 	return id, nil
 }
@@ -272,7 +272,7 @@ func (r *CreateResponse) context(in input) (*record.Context, echo, error) {
 		at := fmt.Sprintf("body.tools[%d]", i)
 		if t.Type != "function" {
 			return nil, told, problem.InvalidField(at+".type",
-				"must be function: what else an agent can do, it has by itself (see its toolkits and knowledge bases)")
+				"must be function: other tools come from the agent's toolkits and knowledge bases")
 		}
 		c.Functions = append(c.Functions, bridge.Function(t.Name, t.Description, t.Parameters))
 		told.Strict = append(told.Strict, t.Strict)
@@ -330,17 +330,17 @@ func field(ours string) string {
 // ResponseItemParam is an item of a request. Its type decides which members it has. Without a type it is a message, or,
 // with an id alone, a reference.
 type ResponseItemParam struct {
-	Type      string          `json:"type,omitempty" enum:"message,function_call,function_call_output,mcp_approval_request,mcp_approval_response,reasoning,item_reference" doc:"message where it is left out"`
+	Type      string          `json:"type,omitempty" enum:"message,function_call,function_call_output,mcp_approval_request,mcp_approval_response,reasoning,item_reference" doc:"message by default"`
 	ID        string          `json:"id,omitempty" nullable:"true"`
-	Role      string          `json:"role,omitempty" enum:"user,assistant,system,developer" doc:"of a message"`
-	Content   json.RawMessage `json:"content,omitempty" shape:"string|ResponseContentParam[]|null" doc:"of a message"`
-	CallID    string          `json:"call_id,omitempty" doc:"of a call and of its output"`
-	Name      string          `json:"name,omitempty" doc:"of a call"`
-	Arguments json.RawMessage `json:"arguments,omitempty" shape:"string|null" doc:"of a call, JSON"`
-	Output    json.RawMessage `json:"output,omitempty" shape:"string|ResponseContentParam[]|null" doc:"of a call"`
-	Request   string          `json:"approval_request_id,omitempty" doc:"of the decision of an approval"`
-	Approve   *bool           `json:"approve,omitempty" doc:"of the decision of an approval"`
-	Reason    string          `json:"reason,omitempty" nullable:"true" doc:"of the decision of an approval"`
+	Role      string          `json:"role,omitempty" enum:"user,assistant,system,developer" doc:"for a message"`
+	Content   json.RawMessage `json:"content,omitempty" shape:"string|ResponseContentParam[]|null" doc:"for a message"`
+	CallID    string          `json:"call_id,omitempty" doc:"for a call and its output"`
+	Name      string          `json:"name,omitempty" doc:"for a call"`
+	Arguments json.RawMessage `json:"arguments,omitempty" shape:"string|null" doc:"for a call, as JSON"`
+	Output    json.RawMessage `json:"output,omitempty" shape:"string|ResponseContentParam[]|null" doc:"for a call"`
+	Request   string          `json:"approval_request_id,omitempty" doc:"for an approval decision"`
+	Approve   *bool           `json:"approve,omitempty" doc:"for an approval decision"`
+	Reason    string          `json:"reason,omitempty" nullable:"true" doc:"for an approval decision"`
 }
 
 // ResponseContentParam is a part of an item's content.
@@ -348,10 +348,10 @@ type ResponseContentParam struct {
 	Type     string `json:"type" enum:"input_text,output_text,text,refusal,input_image,input_file"`
 	Text     string `json:"text,omitempty"`
 	Refusal  string `json:"refusal,omitempty"`
-	ImageURL string `json:"image_url,omitempty" nullable:"true" doc:"a data URL: addresses are not fetched"`
-	FileID   string `json:"file_id,omitempty" nullable:"true" doc:"of a file that was sent through POST /files"`
+	ImageURL string `json:"image_url,omitempty" nullable:"true" doc:"a data URL; other URLs are not fetched"`
+	FileID   string `json:"file_id,omitempty" nullable:"true" doc:"the id of a file from POST /files"`
 	FileData string `json:"file_data,omitempty" nullable:"true" doc:"base64, or a data URL"`
-	FileURL  string `json:"file_url,omitempty" nullable:"true" doc:"refused: addresses are not fetched"`
+	FileURL  string `json:"file_url,omitempty" nullable:"true" doc:"refused; URLs are not fetched"`
 	Filename string `json:"filename,omitempty" nullable:"true"`
 }
 
@@ -376,12 +376,12 @@ func readInput(raw json.RawMessage, find lookup) (in input, err error) {
 		at := fmt.Sprintf("body.input[%d]", i)
 		if item.Type == "item_reference" || item.Type == "" && item.Role == "" && item.ID != "" {
 			if references++; references > maxReferences {
-				return in, problem.InvalidField(at, "at most %d items may be named: send the others whole",
+				return in, problem.InvalidField(at, "at most %d items may be sent by id: send the others in full",
 					maxReferences)
 			}
 			known, err := find(item.ID)
 			if bridge.Unseen(err) {
-				err = problem.InvalidField(at+".id", "there is no item %s: send it whole", item.ID)
+				err = problem.InvalidField(at+".id", "the item %s does not exist: send it in full", item.ID)
 			}
 			if err == nil {
 				item, err = known.param()
@@ -418,7 +418,7 @@ func (in *input) take(at string, item ResponseItemParam) error {
 	case "mcp_approval_response":
 		run, interrupt, ok := parseName("mcpr_", item.Request)
 		if !ok {
-			return problem.InvalidField(at+".approval_request_id", "is not the id of an mcp_approval_request")
+			return problem.InvalidField(at+".approval_request_id", "must be the id of an mcp_approval_request")
 		}
 		if item.Approve == nil {
 			return problem.InvalidField(at+".approve", "is required")
@@ -494,7 +494,7 @@ func (in *input) takeContent(at string, raw json.RawMessage, role string) (strin
 			texts = append(texts, p.Refusal)
 		case "input_image", "input_file":
 			if role != "user" && role != roleTool {
-				return "", problem.InvalidField(at+".type", "only messages of the user and outputs may have files")
+				return "", problem.InvalidField(at+".type", "only user messages and outputs may have files")
 			}
 			if err := in.takeFile(at, p); err != nil {
 				return "", err
@@ -517,12 +517,12 @@ func (in *input) takeFile(at string, p ResponseContentParam) error {
 		return problem.InvalidField(at, "at most %d files may be sent", intake.MaxFiles)
 	case p.FileID != "":
 		if !host.ValidID(p.FileID) {
-			return problem.InvalidField(at+".file_id", "must be the id of a file that was sent through POST /files")
+			return problem.InvalidField(at+".file_id", "must be the id of a file from POST /files")
 		}
 		in.fileIDs = append(in.fileIDs, p.FileID)
 		return nil
 	case p.FileURL != "":
-		return problem.InvalidField(at+".file_url", "addresses are not fetched: send the file's data, or its file_id")
+		return problem.InvalidField(at+".file_url", "URLs are not fetched: send file_data or file_id")
 	case data == "":
 		return problem.InvalidField(field, "is required, or file_id")
 	}
@@ -539,13 +539,13 @@ func fileOf(field, name, data string) (files.Inline, error) {
 	if !is {
 		if u, err := url.Parse(data); err == nil && u.Scheme != "" {
 			return files.Inline{}, problem.InvalidField(field,
-				"addresses are not fetched: send the file as a data URL, or its file_id")
+				"URLs are not fetched: send a data URL or file_id")
 		}
 		return files.Decode(field, name, "", data)
 	}
 	head, body, found := strings.Cut(rest, ",")
 	if !found {
-		return files.Inline{}, problem.InvalidField(field, "is not a data URL: it has no comma")
+		return files.Inline{}, problem.InvalidField(field, "must be a data URL: the comma is missing")
 	}
 	kind, encoded := strings.CutSuffix(head, ";base64")
 	kind, _, _ = strings.Cut(kind, ";")
@@ -554,7 +554,7 @@ func fileOf(field, name, data string) (files.Inline, error) {
 	}
 	text, err := url.PathUnescape(body)
 	if err != nil {
-		return files.Inline{}, problem.InvalidField(field, "is not a data URL: its text is not escaped")
+		return files.Inline{}, problem.InvalidField(field, "must be a data URL: its text is not percent-encoded")
 	}
 	return files.NewInline(field, name, kind, []byte(text))
 }
@@ -596,7 +596,7 @@ func (in *input) takeOutput(at string, item ResponseItemParam) error {
 	in.close()
 	var ours bool
 	if o.run, o.interrupt, ours = parseName("call_", item.CallID); o.alone && !ours {
-		return problem.InvalidField(at+".call_id", "is the id of no call: its function_call must stand before it")
+		return problem.InvalidField(at+".call_id", "must be the call_id of an earlier function_call")
 	}
 	in.outputs = append(in.outputs, o)
 	if !o.alone {

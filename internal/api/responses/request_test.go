@@ -229,7 +229,7 @@ func TestWhatNoAgentCanDoIsRefused(t *testing.T) {
 		`"reasoning":{"effort":null}`:    "", `"reasoning":{"effort":"high","summary":null}`: "",
 		`"stream_options":[]`: "body.stream_options: must be an object",
 		`"stream_options":{"include_obfuscation":true}`: "body.stream_options.include_obfuscation: must be false: " +
-			"events are not padded",
+			"obfuscation is not supported",
 		`"stream_options":{"include_obfuscation":null}`: "",
 		`"tool_choice":{"type":"function"}`:             "body.tool_choice: " + badChoice,
 		`"tool_choice":{"type":"allowed_tools"}`:        "body.tool_choice: " + badChoice,
@@ -241,15 +241,15 @@ func TestWhatNoAgentCanDoIsRefused(t *testing.T) {
 		`"tool_choice":{"type":"function","name":"f"}`:  "",
 		`"store":false`:                                 "",
 		`"store":false,"background":true`: "body.store: must be true in the background: " +
-			"the response is read later",
-		`"store":false,"conversation":"c"`: "body.store: must be true in a conversation, which is stored",
+			"must be true if background is true",
+		`"store":false,"conversation":"c"`: "body.store: must be true if conversation is sent",
 		`"parallel_tool_calls":false`:      "",
 		`"include":["x","message.output_text.logprobs"]`: "body.include[1]: " +
-			"message.output_text.logprobs is not kept",
+			"message.output_text.logprobs is not supported",
 		`"top_p":0.5`: "", `"top_p":0`: "", `"top_p":1.1`: "body.top_p: must be between 0 and 1",
 		`"top_p":1,"store":true,"parallel_tool_calls":true`: "",
 		`"frequency_penalty":0.1`: "body.frequency_penalty: must be 0: " +
-			"models are asked without it",
+			"other values are not supported",
 	} {
 		var r CreateResponse
 		err := intake.Decode("body", json.RawMessage(`{"model":"m","input":"x",`+member+`}`), &r)

@@ -191,7 +191,7 @@ func (c *creation) goOn(ctx context.Context) (*ref, error) {
 	}
 	again, err := c.repeats(ctx, e.Value, next)
 	if err == nil && !again {
-		err = problem.InvalidField(field, "is not the last response of its conversation, which is of the run %s",
+		err = problem.InvalidField(field, "must be the last response of its conversation: resp_ and run id %s",
 			newest)
 	}
 	return &next, err
@@ -234,7 +234,7 @@ func (c *creation) mayFollow(ctx context.Context, r record.Run) error {
 		return nil
 	}
 	if c.brought.Unstored {
-		return problem.InvalidField("body.store", "must be true in a conversation, which is stored")
+		return problem.InvalidField("body.store", "must be true if conversation is sent")
 	}
 	in, err := c.Store.Input(ctx, r)
 	if err == nil && in.Context != nil && in.Context.Unstored {
@@ -258,7 +258,7 @@ func (c *creation) answerable(r record.Run) error {
 	for _, i := range r.Interrupts {
 		ids = append(ids, askedID(r.ID(), i.ID, i.Kind))
 	}
-	return problem.InvalidField("body.input", "the response waits for what answers %s", strings.Join(ids, ", "))
+	return problem.InvalidField("body.input", "must answer %s: the response waits for this", strings.Join(ids, ", "))
 }
 
 // answered resumes the run whose calls the request answers with the outputs at its end. A client that keeps the
@@ -293,7 +293,7 @@ func (c *creation) answered(ctx context.Context) (*ref, error) {
 func (c *creation) unanswered() error {
 	for _, o := range c.in.outputs {
 		if o.alone || o.approve != nil {
-			return problem.InvalidField(o.at, "answers nothing that a response waits for")
+			return problem.InvalidField(o.at, "must answer a call or an approval that a response waits for")
 		}
 	}
 	return nil
@@ -322,7 +322,7 @@ func (c *creation) passedOver(ctx context.Context) error {
 // tooEarly refuses a message of the user that comes while a run waits for answers.
 func (c *creation) tooEarly() error {
 	return problem.InvalidField(cmp.Or(c.in.last, "body.input"),
-		"a message of the user can be sent when what the response waits for has been answered")
+		"user messages are accepted only after the pending calls and approvals have answers")
 }
 
 // asked finds the part whose pause the outputs answer. That is the last part, or the one before when the request is
@@ -362,7 +362,8 @@ func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*r
 		return nil, err
 	}
 	if pause == nil {
-		return nil, problem.InvalidField("body.input", "the response %s waits for nothing", ref{e.Value.ID(), part})
+		return nil, problem.InvalidField("body.input",
+			"the response %s does not wait for input", ref{e.Value.ID(), part})
 	}
 	decisions, outputs, err := c.decisions(e.Value.ID(), pause.Interrupts)
 	if err != nil {
@@ -395,7 +396,7 @@ func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*r
 func (c *creation) mayAnswer(ctx context.Context, r record.Run) error {
 	if len(c.in.before) > 0 {
 		return problem.InvalidField("body.input",
-			"must be the answer alone: a response waits for it, and its run has its conversation")
+			"must contain only the answer: the waiting run already has its conversation")
 	}
 	return c.unchanged(ctx, r)
 }
@@ -407,14 +408,15 @@ func (c *creation) decisions(run string, list []record.Interrupt) (all []record.
 		id := askedID(run, i.ID, lifecycle.InterruptKind(i.Kind))
 		n := slices.IndexFunc(left, func(o output) bool { return o.run == run && o.interrupt == i.ID })
 		if n < 0 {
-			return nil, nil, problem.InvalidField("body.input", "has nothing for %s, which the response waits for", id)
+			return nil, nil, problem.InvalidField("body.input", "must answer %s: the response waits for this", id)
 		}
 		o := left[n]
 		left = slices.Delete(left, n, n+1)
 		verb, text := lifecycle.Answer, cmp.Or(o.text, o.noText())
 		switch approval := i.Kind == string(lifecycle.Approval); {
 		case approval != (o.approve != nil):
-			return nil, nil, problem.InvalidField(o.at, "must be what answers %s", id)
+			return nil, nil, problem.InvalidField(o.at,
+				"has the wrong type for %s: send the output of a call or the decision of an approval", id)
 		case approval && *o.approve:
 			verb, text = lifecycle.Approve, o.text
 		case approval:
@@ -429,7 +431,7 @@ func (c *creation) decisions(run string, list []record.Interrupt) (all []record.
 	}
 	for _, o := range left {
 		if o.alone {
-			return nil, nil, problem.InvalidField(o.at, "answers nothing that the response waits for")
+			return nil, nil, problem.InvalidField(o.at, "must answer a call or an approval that the response waits for")
 		}
 	}
 	return all, of, nil
@@ -455,7 +457,7 @@ func (s *Server) agent(ctx context.Context, p tenant.Principal, model string) (s
 			return "", err
 		case a.Spec.Name != model:
 		case found != "":
-			return "", problem.InvalidField("body.model", "several agents have this name: %s and %s; send an id",
+			return "", problem.InvalidField("body.model", "is the name of several agents, %s and %s: send the id",
 				found, a.ID)
 		default:
 			found = a.ID
@@ -483,7 +485,7 @@ func (s *Server) finder(ctx context.Context, p tenant.Principal) lookup {
 		if !there {
 			if len(known) == maxRuns {
 				return ResponseItem{}, problem.InvalidField("body.input",
-					"may name items of %d runs: send the others whole", maxRuns)
+					"may refer to items of %d runs: send the others in full", maxRuns)
 			}
 			e, err := s.Intake.Run(ctx, p, run)
 			if err != nil {
@@ -600,7 +602,7 @@ func (s *Server) Delete(ctx context.Context, p tenant.Principal, id string) (job
 	}
 	if chat.Value.LastRun != one.run || one.of.Previous != "" || one.of.Passed() > 0 {
 		return "", problem.New(problem.Conflict, "conflict",
-			"the conversation has other responses; DELETE /chats/%s removes all of them", one.of.Chat)
+			"the conversation has other responses: send DELETE /chats/%s to delete all of them", one.of.Chat)
 	}
 	return s.Intake.DeleteChat(ctx, p, one.of.Chat)
 }
@@ -622,7 +624,7 @@ func (s *Server) Inputs(
 	if after != "" {
 		n := slices.IndexFunc(items, func(i ResponseItem) bool { return i.ID == after })
 		if n < 0 {
-			return ResponseItems{}, problem.InvalidField("query.after", "is not the id of an item of this response")
+			return ResponseItems{}, problem.InvalidField("query.after", "must be the id of an item of this response")
 		}
 		items = items[n+1:]
 	}

@@ -7,19 +7,19 @@ import "encoding/json"
 
 // Response is a run, or the part of a run between two pauses.
 type Response struct {
-	ID                 string               `json:"id" example:"resp_65f0a1b2c3d4e5f601234567" doc:"resp_ and the run's id; after its nth pause _n behind it"`
+	ID                 string               `json:"id" example:"resp_65f0a1b2c3d4e5f601234567" doc:"resp_ and the run's id; after its nth pause with the suffix _n"`
 	Object             string               `json:"object" enum:"response"`
 	CreatedAt          int64                `json:"created_at" doc:"Unix seconds"`
 	CompletedAt        *int64               `json:"completed_at"`
 	Status             string               `json:"status" enum:"queued,in_progress,completed,incomplete,failed,cancelled"`
 	IncompleteDetails  *IncompleteDetails   `json:"incomplete_details" shape:"IncompleteDetails|null"`
-	Model              string               `json:"model" doc:"the agent, as the request named it; else its id"`
+	Model              string               `json:"model" doc:"the agent, as in the request; otherwise its id"`
 	PreviousResponseID *string              `json:"previous_response_id"`
 	Conversation       ResponseConversation `json:"conversation"`
-	Instructions       *string              `json:"instructions" doc:"of the request; the agent's are not shown"`
+	Instructions       *string              `json:"instructions" doc:"those of the request; the agent's are not shown"`
 	Output             []ResponseItem       `json:"output"`
 	Error              *ResponseError       `json:"error" shape:"ResponseError|null"`
-	Tools              []FunctionTool       `json:"tools" doc:"functions of the client; the agent's tools are not shown"`
+	Tools              []FunctionTool       `json:"tools" doc:"the client's functions; the agent's tools are not shown"`
 	ToolChoice         any                  `json:"tool_choice" shape:"string|object"`
 	Truncation         string               `json:"truncation" enum:"auto,disabled"`
 	ParallelToolCalls  bool                 `json:"parallel_tool_calls"`
@@ -53,7 +53,7 @@ type IncompleteDetails struct {
 
 // ResponseError is the reason why a response failed.
 type ResponseError struct {
-	Type    string `json:"type" enum:"server_error" doc:"for clients that want it: the Vercel AI SDK shows no reason without"`
+	Type    string `json:"type" enum:"server_error" doc:"for clients like the Vercel AI SDK, which otherwise show no reason"`
 	Code    string `json:"code" enum:"server_error"`
 	Message string `json:"message"`
 }
@@ -83,7 +83,7 @@ type FunctionTool struct {
 	Name        string          `json:"name"`
 	Description *string         `json:"description"`
 	Parameters  json.RawMessage `json:"parameters" shape:"object"`
-	Strict      *bool           `json:"strict" doc:"arguments are always held to the parameters"`
+	Strict      *bool           `json:"strict" doc:"arguments are always checked against the parameters"`
 }
 
 // TextField is the form of the answer.
@@ -102,7 +102,7 @@ type SchemaFormat struct {
 	Name        string          `json:"name"`
 	Description *string         `json:"description"`
 	Schema      json.RawMessage `json:"schema" shape:"object"`
-	Strict      bool            `json:"strict" doc:"answers are always held to the schema"`
+	Strict      bool            `json:"strict" doc:"answers are always checked against the schema"`
 }
 
 // TextFormat is the form of the answer that a request wants: text, json_object, or json_schema with the members after
@@ -147,7 +147,7 @@ type ResponseContent struct {
 	Logprobs    *[]string       `json:"logprobs,omitempty" doc:"always empty"`
 	FileID      string          `json:"file_id,omitempty"`
 	Filename    string          `json:"filename,omitempty"`
-	ImageURL    json.RawMessage `json:"image_url,omitempty" shape:"null" doc:"of a picture, which has a file_id"`
+	ImageURL    json.RawMessage `json:"image_url,omitempty" shape:"null" doc:"always null: a picture has a file_id"`
 	Detail      string          `json:"detail,omitempty" enum:"auto"`
 }
 
@@ -156,14 +156,14 @@ type URLCitation struct {
 	Type       string `json:"type" enum:"url_citation"`
 	URL        string `json:"url" doc:"the document's address in this API"`
 	Title      string `json:"title"`
-	StartIndex int    `json:"start_index" doc:"in characters of the text"`
+	StartIndex int    `json:"start_index" doc:"position in the text, in characters"`
 	EndIndex   int    `json:"end_index"`
 }
 
 // ResponseEvent is an event of a stream. Which members it has depends on its type.
 type ResponseEvent struct {
 	Type            string           `json:"type"`
-	Sequence        int64            `json:"sequence_number" doc:"grows; a delta's grows by its bytes, so that a stream can be taken up behind it; of the event error it is that of the event before, 0 where there was none: then follow without starting_after"`
+	Sequence        int64            `json:"sequence_number" doc:"increases; a delta increases it by its bytes, so that a client can resume after it. In the event error it is that of the previous event, or 0: then follow without starting_after"`
 	Response        *Response        `json:"response,omitempty"`
 	ItemID          string           `json:"item_id,omitempty"`
 	OutputIndex     *int             `json:"output_index,omitempty"`
@@ -176,7 +176,7 @@ type ResponseEvent struct {
 	Text            *string          `json:"text,omitempty"`
 	Arguments       *string          `json:"arguments,omitempty"`
 	Logprobs        *[]string        `json:"logprobs,omitempty" doc:"always empty"`
-	Error           *StreamError     `json:"error,omitempty" doc:"of the event error: the stream ends, and the response is not told whole"`
+	Error           *StreamError     `json:"error,omitempty" doc:"only in the event error: the stream ends before the response is complete"`
 }
 
 // Variants are the members of an event, by its type: see apidoc.Varied.

@@ -80,7 +80,7 @@ func (s *Stream) Follow(
 // raise the member error as an error of theirs: they would take a stream that just ended for a whole one. Its number is
 // that of the event before it, after which the reader continues the stream; 0 where there was none.
 func (s *Stream) Short() ResponseEvent {
-	text, last := "the stream ends here, and the response does not: read it, or follow it", max(s.after, s.top)
+	text, last := "the stream ended before the response: read it, or follow it", max(s.after, s.top)
 	switch {
 	case s.gone:
 		text = "the stream ends here"

@@ -274,13 +274,12 @@ func TestAStreamWhoseCitationsChangeIsTakenUp(t *testing.T) {
 
 // The final event of a stream that ends early directs its reader to the response, if there is one.
 func TestAStreamThatEndsShortSaysHowToGoOn(t *testing.T) {
-	const goOn = ", and the response does not: read it, or follow it"
-	for more, s := range map[string]*Stream{
+	const goOn = "the stream ended before the response: read it, or follow it"
+	for want, s := range map[string]*Stream{
 		goOn:                                  {after: -1, top: -1},
 		goOn + " behind this sequence_number": {after: -1, top: 4},
-		"":                                    {after: 4, top: -1, gone: true},
+		"the stream ends here":                {after: 4, top: -1, gone: true},
 	} {
-		want := "the stream ends here" + more
 		e := s.Short()
 		assert.Equal(t, want, e.Error.Message)
 		assert.Equal(t, max(s.after, s.top, 0), e.Sequence)
