@@ -145,7 +145,7 @@ func TestOthersThanApproversAreNotOfferedToDecide(t *testing.T) {
 	tab := signedIn(t, p.as(key), "")
 	for _, place := range []string{"#/inbox", "#/runs/" + run, "#/chat/theirs"} {
 		tab.visit(place)
-		tab.see("Others decide this")
+		tab.see("The agent's approvers decide this")
 		tab.until("no offer", func(ctx context.Context) error {
 			for _, name := range []string{"Approve", "Reject"} {
 				if _, err := tab.look(ctx, "button", name); err == nil {
@@ -186,7 +186,7 @@ func TestAnApproverFromOutsideDecides(t *testing.T) {
 	tab.click("button", "Edit")
 	tab.click("button", "Keep the arguments")
 	tab.click("button", "Approve")
-	tab.see("Nothing waits for a human")
+	tab.see("No run waits for a human")
 	tab.is(p, "/runs/"+first, "status", "completed")
 
 	second := pause()

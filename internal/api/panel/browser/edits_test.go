@@ -47,11 +47,11 @@ func TestASaveUndoesNothingOfAnothers(t *testing.T) {
 
 	tab.fill("Name", "Countess")
 	p.send("PATCH", user, object{"name": "A. Lovelace"})
-	tab.see("Somebody has changed")
+	tab.see("Another user has changed")
 	assert.Equal(t, "Countess", tab.value("textbox", "Name"))
 	tab.click("button", "Take theirs")
 	assert.Equal(t, "A. Lovelace", tab.value("textbox", "Name"))
-	tab.gone("Somebody has changed")
+	tab.gone("Another user has changed")
 }
 
 // A save that comes too late is refused, shows the conflict, and goes on from there.
@@ -108,7 +108,7 @@ func TestWhatTakesSomethingAwayAsks(t *testing.T) {
 	assert.Len(t, p.send("GET", "/groups/"+group+"/members", nil)["members"], 1)
 	tab.click("button", "Remove")
 	tab.click("button", "Confirm")
-	tab.see("It has no members.")
+	tab.see("The group has no members.")
 
 	tab.visit("#/runs/" + run)
 	tab.click("button", "Withdraw")
@@ -117,9 +117,9 @@ func TestWhatTakesSomethingAwayAsks(t *testing.T) {
 	tab.gone("and then this")
 
 	tab.visit("#/webhooks")
-	tab.choose("Both are valid", "not at all")
+	tab.choose("Both stay valid", "not at all")
 	tab.click("button", "Rotate secret")
-	tab.find("dialog", "Replace the secret at once?")
+	tab.find("dialog", "Replace the secret immediately?")
 	tab.click("button", "Confirm")
 	tab.find("button", "Copy secret")
 	tab.click("button", "Done")
@@ -180,7 +180,7 @@ func TestWhoSeesChatsIsSet(t *testing.T) {
 	tab.click("button", "Save")
 	tab.is(p, agent, "chat_visibility", "own")
 	tab.visit("#" + key)
-	tab.choose("Sees chats", "Of everybody, for monitoring")
+	tab.choose("Sees chats", "All users, for monitoring")
 	tab.click("button", "Save")
 	tab.is(p, key, "sees", "organization")
 	tab.see("of everybody")

@@ -30,7 +30,7 @@ func TestWhatIsNoValueIsNotSent(t *testing.T) {
 	tab.click("button", "Edit")
 	tab.fill("order", `{"amount": 10,}`)
 	tab.click("button", "Approve")
-	tab.see("No JSON yet")
+	tab.see("This is not valid JSON")
 	assert.Equal(t, "true", tab.attribute("textbox", "order", "aria-invalid"))
 	waits := func() {
 		t.Helper()
@@ -129,7 +129,7 @@ func TestEnterTwiceConfirmsOnce(t *testing.T) {
 	tab.find("button", "Confirm")
 	tab.focus("button", "Confirm")
 	tab.press(keyEnter, keyEnter)
-	tab.see("There are no groups.")
+	tab.see("There are no groups yet.")
 	assert.Equal(t, 1, way.total(http.MethodDelete))
 }
 

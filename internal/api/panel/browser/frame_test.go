@@ -135,7 +135,7 @@ func TestAPageThatBreaksSaysSo(t *testing.T) {
 	tab.see("This row cannot be shown")
 	tab.find("heading", "Knowledge")
 	tab.visit("#/knowledge/b")
-	tab.see("This page has broken")
+	tab.see("This page cannot be shown")
 	tab.section("Groups")
 	way.goesWrong(nil)
 	tab.section("Knowledge")

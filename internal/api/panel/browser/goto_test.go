@@ -51,12 +51,12 @@ func TestAnythingIsOpenedByItsIdOrName(t *testing.T) {
 		}
 		tab.press(keyEnter)
 		tab.find("heading", c.heading)
-		tab.gone("Enter opens the first.")
+		tab.gone("Enter opens the first hit.")
 	}
 	tab.goTo("no such thing")
-	tab.see("Nothing that you may see has this id or name.")
+	tab.see("Nothing with this id or name is visible to you.")
 	tab.press(keyEscape)
-	tab.gone("Enter opens the first.")
+	tab.gone("Enter opens the first hit.")
 	tab.visit("#/find/" + document)
 	tab.find("heading", "Leave")
 	tab.visit("#/audit-log?kind=document")
@@ -76,7 +76,7 @@ func TestAnAddressLeadsNoRequestElsewhere(t *testing.T) {
 		for _, section := range []string{"users", "chat", "runs", "knowledge"} {
 			tab.visit("#/overview")
 			tab.visit("#/" + section + "/" + id)
-			tab.see("Nothing that you may see has this id.")
+			tab.see("Nothing with this id is visible to you.")
 		}
 	}
 	var refused string
@@ -84,7 +84,7 @@ func TestAnAddressLeadsNoRequestElsewhere(t *testing.T) {
 		.then((api) => api.remove('/chats/' + encodeURIComponent('..')))
 		.then(() => 'sent', (e) => String(e))`, &refused,
 		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
-	if refused != "Error: No thing can have this id." {
+	if refused != "Error: This id is not valid." {
 		t.Errorf("a request went to an address that its path does not have: %s", refused)
 	}
 }

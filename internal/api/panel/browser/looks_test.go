@@ -162,7 +162,7 @@ func TestNoDialogOrErrorBreaksARuleOfAccessibility(t *testing.T) {
 		for _, over := range []struct{ place, button, dialog string }{
 			{"run-waits", "Cancel run", "Cancel this run?"}, {"runs", "Stop", "Stop runs"}, {"runs", "Go to", "Go to"},
 			{"agents", "Import", "Import an agent"}, {"agent", "Delete", "Delete Careful clerk?"},
-			{"agent", "Differences of version 2", "Version 2 beside the one before"},
+			{"agent", "Differences of version 2", "Version 2 compared with the previous one"},
 			{"base", "Add document", "Add document"}, {"api-key", "Rotate", "Rotate Nightly import?"},
 			{"document", "Replace content", "Replace the content of Leave"},
 			{"webhooks", "Rotate secret", "The new secret"},

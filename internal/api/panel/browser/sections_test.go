@@ -88,7 +88,7 @@ func TestAnAgentIsCreatedEditedPublishedAndCompared(t *testing.T) {
 	tab.find("heading", "Scribe")
 	tab.fill("Instructions", "Write it down.\nTwice.")
 	tab.click("button", "Save")
-	tab.see("Version 2 is a draft: runs begin with version 1.")
+	tab.see("Version 2 is a draft: new runs use version 1.")
 	tab.click("button", "Publish")
 	tab.gone("is a draft")
 	tab.click("button", "Differences of version 2")
@@ -172,7 +172,7 @@ func enabled(p *program, toolkit, tool string, on bool) func(context.Context) er
 				return nil
 			}
 		}
-		return fmt.Errorf("there is no tool %s that is so", tool)
+		return fmt.Errorf("there is no tool%s that is so", tool)
 	}
 }
 

@@ -81,7 +81,7 @@ func TestTwoApprovalsAreDecidedInTheInboxWhileTheChatStreams(t *testing.T) {
 	inbox.see("Approved.")
 	inbox.fill("Reason", "not that one")
 	inbox.click("button", "Reject")
-	inbox.see("Nothing waits for a human")
+	inbox.see("No run waits for a human")
 	inbox.find("link", "Inbox")
 	chat.see("calculate → 5")
 	chat.see("echo → rejected: not that one")
@@ -124,7 +124,7 @@ func TestEditedArgumentsThatDoNotFitAreMendedInPlace(t *testing.T) {
 	tab.see("Approved with other arguments.")
 	tab.fill("Answer", "yes")
 	tab.click("button", "Answer")
-	tab.see("the tool pay does not take them: amount: maximum: got 50, want 10")
+	tab.see("must fit the tool pay: amount: maximum: got 50, want 10")
 	tab.types("spinbutton", "amount", "7")
 	tab.click("button", "Approve")
 	tab.see("Answer: yes")
@@ -158,7 +158,7 @@ func TestTheOutputOfAClientsFunctionIsGiven(t *testing.T) {
 	tab.see(`"place": "Oslo"`)
 	tab.fill("Output", "cold")
 	tab.click("button", "Answer")
-	tab.see("Nothing waits")
+	tab.see("No run waits")
 }
 
 // A busy chat queues a message behind the run, and the run is stopped.

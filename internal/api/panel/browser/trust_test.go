@@ -170,7 +170,7 @@ func TestAnAgentIsExportedAndImported(t *testing.T) {
 	tab.click("button", "Import")
 	tab.fill("Or its text", "{")
 	tab.clickInDialog("Import")
-	tab.see("No JSON yet")
+	tab.see("This is not valid JSON")
 	tab.do(chromedp.Sleep(200 * time.Millisecond))
 	tab.fill("Or its text", text)
 	tab.clickInDialog("Import")
@@ -228,7 +228,7 @@ func TestTheKeyboardAloneIsEnough(t *testing.T) {
 	tab.press(keyEnter)
 	tab.reach("Confirm")
 	tab.press(keyEnter)
-	tab.see("There are no groups.")
+	tab.see("There are no groups yet.")
 }
 
 // name is the name of the element that has the focus, or the text of a heading.

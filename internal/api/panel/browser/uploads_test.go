@@ -121,7 +121,7 @@ func TestAnUploadFollowsItsDocument(t *testing.T) {
 	tab.choosesFiles("#documents", written(t, "again.txt", "The canteen opens at noon."),
 		written(t, "broken.pdf", "%PDF-1.7 and nothing more"))
 	tab.click("button", "Upload")
-	tab.until("the document is there", uploadHas(tab, "already there"))
+	tab.until("the document is there", uploadHas(tab, "already exists"))
 	tab.until("the other one has failed", uploadHas(tab, "failed"))
 	tab.until("it says why", uploadHas(tab, "save it again"))
 }
@@ -155,7 +155,7 @@ func TestSeveralDocumentsAreChosen(t *testing.T) {
 		assert.Equal(t, title != "Four", d["language"] == "de", title)
 	}
 
-	tab.click("checkbox", "Choose all that are listed")
+	tab.click("checkbox", "Choose all in the list")
 	tab.see("4 documents chosen")
 	tab.click("button", "Try again: the chosen")
 	tab.gone("chosen")

@@ -122,7 +122,7 @@ func TestLongWordsOfOthersStayWithinThePage(t *testing.T) {
 		tab.visit("#/nowhere") // so that the next page is the one that is measured
 		tab.find("heading", "Not found")
 		tab.visit(place)
-		tab.gone("There is no such page.")
+		tab.gone("This page does not exist.")
 		tab.settled()
 		tab.evaluate(`document.querySelectorAll('details').forEach((d) => { d.open = true })`, nil)
 		tab.settled()
@@ -135,6 +135,6 @@ func TestLongWordsOfOthersStayWithinThePage(t *testing.T) {
 	tab.keepsItsWidth(t, "what a search has found")
 	tab.visit("#/agents/" + agent)
 	tab.click("button", "Differences of version 2")
-	tab.find("dialog", "Version 2 beside the one before")
+	tab.find("dialog", "Version 2 compared with the previous one")
 	tab.keepsItsWidth(t, "the differences of versions")
 }

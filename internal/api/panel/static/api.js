@@ -53,7 +53,7 @@ export function address(path, query = {}) {
  * @param {string} path @param {Record<string, any>} [query]
  */
 function exact(path, query) {
-  if (new URL(base + path, location.origin).pathname !== base + path) throw new Failure(404, { code: 'not_found', detail: 'No thing can have this id.' })
+  if (new URL(base + path, location.origin).pathname !== base + path) throw new Failure(404, { code: 'not_found', detail: 'This id is not valid.' })
   return address(path, query)
 }
 
@@ -100,7 +100,7 @@ export async function request(method, path, o = {}) {
 
 /** The failure of a request without an answer. */
 export const unreachable = () =>
-  new Failure(0, { code: 'unreachable', detail: 'The service cannot be reached. Nothing of what you typed is lost.' })
+  new Failure(0, { code: 'unreachable', detail: 'The service cannot be reached. Your input is kept.' })
 
 /** @param {Response} answer */
 async function failureOf(answer) {
@@ -147,7 +147,7 @@ export function transfer({ method = 'POST', url, headers = headersOf({}), body, 
     r.open(method, url)
     for (const [name, value] of Object.entries(headers)) r.setRequestHeader(name, value)
     r.upload.onprogress = (e) => e.lengthComputable && told(e.loaded / e.total)
-    r.onerror = () => reject(new Failure(0, { code: 'unreachable', detail: 'The service cannot be reached, or hung up.' }))
+    r.onerror = () => reject(new Failure(0, { code: 'unreachable', detail: 'The service cannot be reached, or closed the connection.' }))
     r.onabort = stopped
     r.onload = () => {
       let answer = {}

@@ -43,7 +43,7 @@ const sections = [
 export function Shell() {
   if (!key.value) return html`<main class="sign-in"><h1>Agent Platform</h1><${SignIn} /></main>`
   return html`<${Signed} /><${Questions} />
-    ${expired.value && html`<${Dialog} title="Sign in again"><p>The key is no longer good. What you typed is still here.</p><${SignIn} /></${Dialog}>`}`
+    ${expired.value && html`<${Dialog} title="Sign in again"><p>The key is no longer valid. Your input is kept.</p><${SignIn} /></${Dialog}>`}`
 }
 
 function SignIn() {
@@ -63,7 +63,7 @@ function SignIn() {
   return html`<${Form} act=${act} submit="Sign in" label="Sign in"
     more=${expired.value && html`<button type="button" class="secondary" onClick=${forget}>Forget key</button>`}>
     <${Field} label="API key" type="password" autocomplete="one-time-code" value=${text} onChange=${setText} required
-      help="An administrator makes you one under API keys; the first one is where the program says when it starts. It stays in this tab, and is forgotten when the tab is closed." />
+      help="An administrator creates one under API keys; the program prints the place of the first one at start. This tab keeps it until you close the tab." />
   </${Form}>`
 }
 
@@ -82,7 +82,7 @@ function Signed() {
         ${met.value !== organization.value || me.value === null && who.error
           ? html`<${Page} title=${found?.[1] ?? 'Agent Platform'}><${Await} of=${{ ...who, data: null }} /></${Page}>`
           : section === 'find' ? html`<${Find} id=${place.value.id} key=${place.value.id} />`
-          : found ? html`<${Guarded} key=${section} title=${found[1]}><${found[2]} /></${Guarded}>` : html`<${Page} title="Not found" back=${['Overview', to(['overview'])]}><p>There is no such page.</p></${Page}>`}
+          : found ? html`<${Guarded} key=${section} title=${found[1]}><${found[2]} /></${Guarded}>` : html`<${Page} title="Not found" back=${['Overview', to(['overview'])]}><p>This page does not exist.</p></${Page}>`}
       </main>
     </div>`
 }
@@ -93,7 +93,7 @@ function Guarded({ title, children }) {
   const [at] = useState({ moves: moves.value })
   if (error && at.moves !== moves.value) again() // somebody has gone elsewhere
   at.moves = moves.value
-  return error ? html`<${Page} title=${title}><${Problem} error=${{ message: `This page has broken: ${error.message}` }} retry=${again} /></${Page}>` : children
+  return error ? html`<${Page} title=${title}><${Problem} error=${{ message: `This page cannot be shown: ${error.message}` }} retry=${again} /></${Page}>` : children
 }
 
 /** Moves the focus to the heading of a new page, for users who read by ear or by keyboard. */

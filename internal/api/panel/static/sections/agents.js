@@ -37,7 +37,7 @@ function AgentList() {
   return html`<${Page} title="Agents" actions=${may('manage')
     ? html`<button type="button" onClick=${() => go(['agents', 'new'])}>Create agent</button><button type="button" class="secondary" onClick=${() => setImporting(true)}>Import</button>`
     : html`<span class="small">Creating agents needs level manage.</span>`}>
-    <${List} of=${list} columns=${columns} label="Agents" id="agent_id" href=${(/** @type {any} */ a) => to(['agents', a.agent_id])} empty="There are no agents that you may see." />
+    <${List} of=${list} columns=${columns} label="Agents" id="agent_id" href=${(/** @type {any} */ a) => to(['agents', a.agent_id])} empty="There are no agents that you can see." />
     ${importing && html`<${Import} onClose=${() => setImporting(false)} />`}
   </${Page}>`
 }
@@ -118,11 +118,11 @@ function AgentFields({ draft, bind, error, open = false }) {
   return html`
     <div class="row"><${Field} label="Name" ...${bind('name')} error=${error} required />
     <${Field} label="Description" ...${bind('description')} error=${error} /></div>
-    <${Field} label="Instructions" rows=${7} ...${bind('instructions')} error=${error} help="What the model is told before each conversation." />
+    <${Field} label="Instructions" rows=${7} ...${bind('instructions')} error=${error} help="The model gets this text before each conversation." />
     <div class="row">
       <${Field} label="Model" value=${model} options=${known} onChange=${choose} name="model" error=${error} />
       <${Field} label="Temperature" type="number" step="any" min="0" max="2" ...${count('model', 'temperature')} />
-      <${Field} label="Most tokens of an answer" min="1" ...${count('model', 'max_tokens')} />
+      <${Field} label="Token limit of an answer" min="1" ...${count('model', 'max_tokens')} />
     </div>
     ${Object.entries(models.data?.unreachable ?? {}).map(([p, why]) => html`<p class="small">${p} does not list its models: ${why}</p>`)}
     <div class="row">
@@ -133,7 +133,7 @@ function AgentFields({ draft, bind, error, open = false }) {
       <${Field} label="Search mode" ...${part('knowledge', 'mode')} options=${[['hybrid', 'hybrid'], ['semantic', 'semantic'], ['keyword', 'keyword']]} />
       <${Field} label="Passages of a search" min="1" max="20" ...${count('knowledge', 'limit')} />
       <${Field} label="Passages of one document" min="1" max="20" ...${count('knowledge', 'max_per_document')} />
-      <${Field} label="Least score" step="any" min="0" max="1" ...${count('knowledge', 'min_score')} help="From 0 to 1, as the search of a base shows it. Empty: only what hardly fits is left out." />
+      <${Field} label="Least score" step="any" min="0" max="1" ...${count('knowledge', 'min_score')} help="From 0 to 1, as the search of a base shows it. Empty: only very weak hits are left out." />
       <${Check} label="Search before each answer" value=${draft.knowledge.always} onChange=${part('knowledge', 'always').onChange} help=${say('knowledge.always')} /></div>`}
     <div class="row">
       <${Field} label="Approval" ...${part('approval', 'mode')} help=${say('approval')} options=${[['never', 'as the toolkits say'], ['always', 'every tool call'], ['tools', 'the tools named here']]} />
@@ -153,11 +153,11 @@ function AgentFields({ draft, bind, error, open = false }) {
         <${Choices} label="Approvers" of=${groups} value=${draft.approver_group_ids} onChange=${bind('approver_group_ids').onChange} help=${say('approver_group_ids')} none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />
       </div>
       <${Field} label="Who sees chats" ...${bind('chat_visibility')} error=${error} options=${[['own', 'Only their user and managers'], ['organization', 'As in the organization']]}
-        help="The newest version counts, also a draft. Opening its chats again needs level admin." />
+        help="The newest version decides, even a draft. Showing its chats again needs level admin." />
       <${Field} label="Callback URL" type="url" ...${bind('callback_url')} error=${error} help=${say('callback_url')} />
       <${JsonField} label="Output schema" value=${draft.output_schema} onChange=${bind('output_schema').onChange} help=${say('output_schema')} name="output_schema" error=${error} />
     </details>
-    <${Check} label="Take a model that cannot be reached now" ...${bind('skip_check')} />`
+    <${Check} label="Accept a model that cannot be reached now" ...${bind('skip_check')} />`
 }
 
 /** @param {{id: string}} p */
@@ -166,12 +166,12 @@ function Agent({ id }) {
   const a = agent.data
   return html`<${Page} title=${a?.name ?? id} back=${['Agents', to(['agents'])]} actions=${a && html`<${Verbs} of=${a} />`}>
     <${Await} of=${agent}>${() => html`
-      ${a.version !== a.published_version && html`<div class="notice"><p>Version ${a.version} is a draft: runs begin with version ${a.published_version}.</p></div>`}
+      ${a.version !== a.published_version && html`<div class="notice"><p>Version ${a.version} is a draft: new runs use version ${a.published_version}.</p></div>`}
       ${(a.problems ?? []).map((/** @type {string} */ p) => html`<p class="wrong" role="status">${p}</p>`)}
       <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${a.agent_id} />`], ['Version', `${a.version}, published: ${a.published_version}`], ['Budget', budgetWords(a.budget) ?? 'none'],
         ['Created', html`<${Time} at=${a.created_at} />`], ['Updated', html`<${Time} at=${a.updated_at} />`]]} />
         <p class="small"><a href=${to(['runs'], { agent_id: id })}>Its runs</a> · <a href=${to(['chat'], { agent: id })}>Chat with it</a></p></${Card}>
-      ${may('manage') ? html`<${Edit} of=${agent} id=${id} />` : html`<p class="needs">Editing needs a key of level <strong>manage</strong>.</p><${Json} value=${a} label="Everything about it" />`}
+      ${may('manage') ? html`<${Edit} of=${agent} id=${id} />` : html`<p class="needs">Editing needs a key of level <strong>manage</strong>.</p><${Json} value=${a} label="All fields" />`}
       <${Tools} id=${id} />
       <${Versions} of=${a} />
       <${Usage} title="Usage" query=${{ agent_id: id }} />`}</${Await}></${Page}>`
@@ -192,7 +192,7 @@ function Verbs({ of: a }) {
   const take = html`<${Act} label="Export" act=${() => download(`/agents/${a.agent_id}/export`, `${a.name}.json`)} />`
   if (!may('manage')) return html`${take}<span class="small">Changing it needs level manage.</span>`
   const drop = () => ask({
-    title: `Delete ${a.name}?`, text: html`<p>The agent <strong>${a.name}</strong> goes, with all its versions. Its runs stay readable; runs under way end as they began.</p>`,
+    title: `Delete ${a.name}?`, text: html`<p>This deletes the agent <strong>${a.name}</strong> with all its versions. Its runs stay readable; active runs continue to their end.</p>`,
     act: async () => { await remove(`/agents/${a.agent_id}`); go(['agents']) },
   })
   const draft = a.version !== a.published_version
@@ -207,7 +207,7 @@ function Verbs({ of: a }) {
 /** @param {{id: string}} p */
 function Tools({ id }) {
   const tools = useAll(`/agents/${id}/tools`, 'tools', 'name')
-  return html`<${Card} title="Tools that its runs get"><${Await} of=${tools}>${() => tools.data.length === 0 ? html`<${Empty}>None.</${Empty}>` : html`
+  return html`<${Card} title="Tools of its runs"><${Await} of=${tools}>${() => tools.data.length === 0 ? html`<${Empty}>None.</${Empty}>` : html`
     <p class="small">${count(tools.data.length, 'tool')} of its toolkits are on; a model takes 128, with those of the agent itself and of its client.</p>
     <div class="table" tabindex="0" role="region" aria-label="Tools"><table><thead><tr><th scope="col">Name</th><th scope="col">Approval</th><th scope="col">What it does</th></tr></thead>
     <tbody>${tools.data.map((/** @type {any} */ t) => html`<tr key=${t.name}><td>${t.toolkit_id ? html`<a href=${to(['toolkits', t.toolkit_id])}><code>${t.name}</code></a>` : html`<code>${t.name}</code>`}</td><td>${t.approval_when ? `when ${t.approval_when.argument} fits` : t.approval}</td><td class="wrap">${t.description}</td></tr>`)}</tbody></table></div>`}</${Await}></${Card}>`
@@ -227,8 +227,8 @@ function Versions({ of: a }) {
       ${may('manage') && html`<a href=${to(['chat'], { agent: a.agent_id, version: v.version })} aria-label="Try version ${v.version}">Try</a>`}
       ${may('manage') && v.version !== a.published_version && v.version !== a.version && html`<${Act} label="Publish version ${v.version}" act=${() => post(`/agents/${a.agent_id}/publish`, { version: v.version })} />`}</span>`),
   ]
-  return html`<${Card} title="Versions"><${List} of=${list} columns=${columns} label="Versions" id="version" empty="There are none." />
-    ${compared && html`<${Dialog} title="Version ${compared.version} beside the one before" onClose=${() => setCompared(null)}>
-      ${before ? html`<${Difference} before=${before} after=${compared} ignore=${['version', 'published_version', 'updated_at', 'created_at']} />` : html`<${Problem} error=${{ message: 'The version before is not in the list; load more of it.' }} />`}</${Dialog}>`}
+  return html`<${Card} title="Versions"><${List} of=${list} columns=${columns} label="Versions" id="version" empty="There are no versions." />
+    ${compared && html`<${Dialog} title="Version ${compared.version} compared with the previous one" onClose=${() => setCompared(null)}>
+      ${before ? html`<${Difference} before=${before} after=${compared} ignore=${['version', 'published_version', 'updated_at', 'created_at']} />` : html`<${Problem} error=${{ message: 'The previous version is not in the list: load more versions.' }} />`}</${Dialog}>`}
   </${Card}>`
 }

@@ -31,7 +31,7 @@ export function Analytics() {
   return html`<${Page} title="Analytics">
     ${!may('admin') && html`<p class="notice">You see your own usage. A key of level <strong>admin</strong> shows everybody's.</p>`}
     <${Filters} q=${q} set=${set} range=${days} />
-    <p class="small">Whole days of ${timezone ?? 'UTC, as in all ranges of more than 91 days'}, from the beginning of the first to the beginning of the last.</p>
+    <p class="small">Whole days in ${timezone ?? 'UTC, as for all ranges over 91 days'}, from the start of the first day to the start of the last.</p>
     ${may('admin') ? html`<${Everything} q=${q} range=${range} days=${days} filters=${filters} />` : html`<${Mine} range=${range} />`}
   </${Page}>`
 }
@@ -44,7 +44,7 @@ function Filters({ q, set, range }) {
   const priced = (useLive(may('admin') ? '/organization' : null, {}, seldom).data?.prices ?? []).length > 0
   const days = String(Math.round((Date.parse(range.to) - Date.parse(range.from)) / 86400e3))
   const known = ranges.some(([v]) => v === days)
-  return html`<search class="filters" aria-label="What is counted">
+  return html`<search class="filters" aria-label="Filter analytics">
     <${Field} label="Range" value=${known ? days : ''} options=${[...(known ? [] : [['', 'as below']]), ...ranges]} onChange=${(/** @type {string} */ v) => v && set({ from: isoDay(Date.now() - (Number(v) - 1) * 86400e3), to: isoDay(Date.now() + 86400e3) })} />
     <${Field} label="From" type="date" value=${range.from.slice(0, 10)} onChange=${(/** @type {string} */ v) => v && set({ from: v })} />
     <${Field} label="To" type="date" value=${range.to.slice(0, 10)} onChange=${(/** @type {string} */ v) => v && set({ to: v })} />
@@ -104,7 +104,7 @@ function Ledger({ query, name }) {
     column('Finished', (e) => html`<${Time} at=${e.finished_at} />`, 'narrow'),
   ]
   return html`<${Card} title="Ledger" actions=${html`<${Act} label="Download CSV" act=${() => download('/analytics/usage', name, { query, headers: { Accept: 'text/csv' } })} />`}>
-    <${List} of=${list} columns=${columns} label="Ledger" id="entry_id" empty="Nothing was billed in this time." /></${Card}>`
+    <${List} of=${list} columns=${columns} label="Ledger" id="entry_id" empty="The ledger has no entries in this time." /></${Card}>`
 }
 
 /** @param {{range: any}} p */

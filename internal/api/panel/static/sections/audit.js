@@ -44,5 +44,5 @@ function Log() {
       <${Field} label="From" type="datetime-local" value=${local(query.from)} onChange=${time('from')} />
       <${Field} label="To" type="datetime-local" value=${local(query.to)} onChange=${time('to')} />
       ${Object.keys(query).length > 0 && html`<button type="button" class="link" onClick=${() => setQuery({})}>Clear filters</button>`}</search>
-    <${List} of=${list} columns=${columns} label="Audit log" id="entry_id" empty=${Object.keys(query).length > 0 ? 'No entry fits these filters.' : 'Nothing was changed yet.'} />`
+    <${List} of=${list} columns=${columns} label="Audit log" id="entry_id" empty=${Object.keys(query).length > 0 ? 'No entry matches these filters.' : 'There are no changes yet.'} />`
 }

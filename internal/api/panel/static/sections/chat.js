@@ -27,7 +27,7 @@ function History({ current }) {
   const chats = useList('/chats', 'chats', 'chat_id', { user_id: mine })
   return html`<aside aria-label="Chats">
     <h2>Chats</h2>
-    <${Field} label="Begun by" value=${mine} onChange=${setMine} options=${[['', 'everybody'], [me.value?.user.user_id ?? '-', 'me']]} />
+    <${Field} label="Started by" value=${mine} onChange=${setMine} options=${[['', 'everybody'], [me.value?.user.user_id ?? '-', 'me']]} />
     ${chats.rows === null ? (chats.error ? html`<${Problem} error=${chats.error} retry=${chats.renew} />` : html`<${Loading} />`)
       : chats.rows.length === 0 ? html`<p class="none">There are none yet.</p>`
       : html`<ul tabindex="0" aria-label="Chats">${chats.rows.map((c) => html`<li key=${c.chat_id}><a href=${to(['chat', c.chat_id])} aria-current=${c.chat_id === current ? 'page' : undefined}>${c.title || c.chat_id}</a></li>`)}</ul>`}
@@ -68,7 +68,7 @@ function useRenewal(c, chatId) {
 function forgetChat(chatId) {
   ask({
     title: 'Delete this chat?',
-    text: html`<p>The chat <code>${chatId}</code> goes with its runs, messages and files; a run under way is cancelled.</p>`,
+    text: html`<p>This deletes the chat <code>${chatId}</code> with its runs, messages and files, and cancels an active run.</p>`,
     act: async () => { await remove(`/chats/${encodeURIComponent(chatId)}`); go(['chat']) },
   })
 }
@@ -90,7 +90,7 @@ function Messages({ of: c, agents }) {
   const unsaid = c.sent.value && !(now && messages.some((m) => m.run_id === now.run.run_id)) ? c.sent.value : null
   return html`<div class="messages" role="log" aria-label="Conversation" aria-live="off">
     ${c.earlier.value && html`<${Act} label="Earlier messages" class="link" act=${() => c.read(c.earlier.value)} />`}
-    ${messages.length === 0 && !unsaid && !now && html`<${Empty}>Choose an agent and say something.</${Empty}>`}
+    ${messages.length === 0 && !unsaid && !now && html`<${Empty}>Choose an agent and send a message.</${Empty}>`}
     ${settled}
     ${unsaid && html`<${Message} of=${{ role: 'user', content: unsaid.text, files: unsaid.files.map((name) => ({ name })) }} />`}
     ${now && html`<${Now} now=${now} agents=${agents} />`}
@@ -101,7 +101,7 @@ function Messages({ of: c, agents }) {
 }
 
 /** @type {Record<string, string>} */
-const ends = { failed: 'failed', timed_out: 'took longer than it may', cancelled: 'was cancelled' }
+const ends = { failed: 'failed', timed_out: 'exceeded its time limit', cancelled: 'was cancelled' }
 
 /** @param {{of: any}} p */
 function Message({ of: m }) {
@@ -145,10 +145,10 @@ function Composer({ of: c, agents }) {
     act.run()
   }
   return html`<form class="composer ${now?.status === 'awaiting_input' ? 'still' : ''}" aria-label="New message" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); act.run() }}>
-    <${Field} label="Message" rows=${2} value=${text.value} onChange=${(/** @type {string} */ v) => { text.value = v }} onKeyDown=${keyed} help="Enter sends; Shift and Enter begin a new line." />
+    <${Field} label="Message" rows=${2} value=${text.value} onChange=${(/** @type {string} */ v) => { text.value = v }} onKeyDown=${keyed} help="Enter sends the message; Shift+Enter starts a new line." />
     <${Problem} error=${act.error} />
     <div class="line">
-      <${Choice} label="Agent" value=${agentId} of=${agents} first=${agents.all.length ? [] : [['', agents.known ? 'there is none yet' : '…']]} onChange=${(/** @type {string} */ v) => { setChosen(v); setVersion('') }} />
+      <${Choice} label="Agent" value=${agentId} of=${agents} first=${agents.all.length ? [] : [['', agents.known ? 'no agents yet' : '…']]} onChange=${(/** @type {string} */ v) => { setChosen(v); setVersion('') }} />
       <${Field} label="Version" value=${version} onChange=${setVersion} disabled=${!may('manage')} help=${may('manage') ? undefined : 'Choosing one needs level manage.'}
         options=${[['', 'the published one'], ...(versions.data?.versions ?? []).map((/** @type {any} */ v) => [String(v.version), `version ${v.version}`])]} />
       <${FileField} files=${files} />

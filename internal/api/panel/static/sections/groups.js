@@ -33,7 +33,7 @@ function Manage() {
   })
   return html`<${Card} title="New group"><${Form} act=${act} submit="Create group" class="inline" label="New group">
       <${Field} label="Name" ...${bind('name')} error=${act.error} required /><${Field} label="Description" ...${bind('description')} error=${act.error} /></${Form}></${Card}>
-    <${List} of=${list} columns=${columns} label="Groups" id="group_id" href=${(/** @type {any} */ g) => to(['groups', g.group_id])} empty="There are no groups." />`
+    <${List} of=${list} columns=${columns} label="Groups" id="group_id" href=${(/** @type {any} */ g) => to(['groups', g.group_id])} empty="There are no groups yet." />`
 }
 
 /** @param {{id: string}} p */
@@ -41,7 +41,7 @@ function Group({ id }) {
   const group = useLive(may('admin') ? `/groups/${id}` : null)
   const g = group.data
   const drop = () => ask({
-    title: `Delete ${g.name}?`, text: html`<p>The group <strong>${g.name}</strong> goes; its members stay. What was open to it alone is closed to all but admins.</p>`,
+    title: `Delete ${g.name}?`, text: html`<p>This deletes the group <strong>${g.name}</strong>, not its members. Only admins keep access to resources of this group alone.</p>`,
     act: async () => { await remove(`/groups/${id}`); go(['groups']) },
   })
   return html`<${Page} title=${g?.name ?? id} back=${['Groups', to(['groups'])]} actions=${g && html`<${EditButton} /><button type="button" class="secondary" onClick=${drop}>Delete</button>`}>
@@ -60,7 +60,7 @@ function Members({ id, name }) {
     setChosen('')
   })
   const drop = (/** @type {any} */ u) => ask({
-    title: `Remove ${u.email || u.user_id}?`, text: html`<p><strong>${u.name || u.email || u.user_id}</strong> is no longer in the group <strong>${name}</strong>, and loses what only that opens to them.</p>`,
+    title: `Remove ${u.email || u.user_id}?`, text: html`<p><strong>${u.name || u.email || u.user_id}</strong> leaves the group <strong>${name}</strong> and loses access that only the group gives.</p>`,
     act: () => remove(`/groups/${id}/members/${u.user_id}`),
   })
   const columns = [
@@ -71,7 +71,7 @@ function Members({ id, name }) {
   const inside = new Set((list.rows ?? []).map((u) => u.user_id))
   return html`<${Card} title="Members"><${Form} act=${act} submit="Add member" class="inline">
       <${Choice} label="User" value=${chosen} onChange=${setChosen} required of=${{ ...users, options: users.options.filter(([v]) => !inside.has(v)) }} first=${[['', 'choose…']]} /></${Form}>
-    <${List} of=${list} columns=${columns} label="Members" id="user_id" empty="It has no members." /></${Card}>`
+    <${List} of=${list} columns=${columns} label="Members" id="user_id" empty="The group has no members." /></${Card}>`
 }
 
 /** @param {{of: any, id: string}} p */

@@ -17,7 +17,7 @@ export function Inbox() {
   const whole = inbox.more ? runs.slice(0, -1) : runs // of the last there may be more, and they are decided together
   useEffect(() => { if (inbox.more && whole.length === 0) inbox.next() })
   return html`<${Page} title="Inbox">${!may('read') ? html`<${Loading} />` : html`<${Await} of=${{ ...inbox, data: inbox.rows }}>${() => html`
-      ${runs.length === 0 && html`<${Empty}>Nothing waits for a human. A run that asks or wants an approval appears here by itself.</${Empty}>`}
+      ${runs.length === 0 && html`<${Empty}>No run waits for a human. Questions and approvals of runs appear here.</${Empty}>`}
       ${whole.map((list) => html`<section class="card" key=${list[0].run_id} aria-label="Run ${list[0].run_id}">
         <header>${list[0].chat_id ? html`<h2><a href=${to(['runs', list[0].run_id])}>${agents.of(list[0].agent_id) || 'Agent'}</a></h2> <${Beginning} id=${list[0].run_id} />`
           : html`<h2>${list[0].agent_name || 'Agent'}</h2> <span class="beginning">“${revealed(cut(list[0].message ?? '', 100))}”</span>`}

@@ -23,7 +23,7 @@ export function Keys() {
 const levels = [['read', 'read: only reads'], ['run', 'run: chats and controls runs'], ['manage', 'manage: also agents, toolkits, knowledge'],
   ['admin', 'admin: also people, keys, settings']]
 
-const sights = [['own', 'As its owner does'], ['organization', 'Of everybody, for monitoring']]
+const sights = [['own', 'Same as its owner'], ['organization', 'All users, for monitoring']]
 
 /** Which chats a key sees. Levels above run see those of others anyway. @param {{level: string}} p */
 const Sight = ({ level, ...of }) => (level === 'read' || level === 'run') && html`<${Field} label="Sees chats" ...${of} options=${sights} />`
@@ -44,7 +44,7 @@ function Manage() {
   return html`
     <${Card} title="New key"><${NewKey} users=${users} made=${setShown} /></${Card}>
     ${shown && html`<${Shown} of=${shown} onClose=${() => setShown(null)} />`}
-    <${List} of=${list} columns=${columns} label="API keys" id="api_key_id" empty="There are no keys." />`
+    <${List} of=${list} columns=${columns} label="API keys" id="api_key_id" empty="There are no API keys yet." />`
 }
 
 /** @param {{users: any, made: (k: any) => void}} p */
@@ -74,7 +74,7 @@ function NewKey({ users, made }) {
 /** The text of a new key, this once: it is left by its button alone. @param {{of: any, onClose: () => void}} p */
 function Shown({ of, onClose }) {
   return html`<${Dialog} title=${`The key ${of.name}`}>
-    <p class="notice"><strong>This is shown only now.</strong> Copy it and keep it where others cannot read it: whoever has it may do what its level ${of.level} allows.</p>
+    <p class="notice"><strong>You can see this only now.</strong> Copy it and store it safely: every holder has the rights of level ${of.level}.</p>
     <p class="secret"><code data-key>${of.key}</code><${Copy} text=${of.key} label="Copy key" shown="Copy key" /></p>
     ${of.previous_until && html`<p>The text before is good until <${Time} at=${of.previous_until} />.</p>`}
     <div class="buttons"><button type="button" class="secondary" onClick=${onClose}>Done</button></div>
@@ -86,7 +86,7 @@ function Verbs({ of, show }) {
   const [rotating, setRotating] = useState(false)
   const revoke = () => ask({
     title: `Revoke ${of.name}?`,
-    text: html`<p>The key <strong>${of.name}</strong> (<code>${of.prefix}…</code>) is refused from now on, its streams end, and nobody can bring it back.</p>`,
+    text: html`<p>The key <strong>${of.name}</strong> (<code>${of.prefix}…</code>) stops working immediately and its streams end. You cannot undo this.</p>`,
     act: async () => { await remove(`/api-keys/${of.api_key_id}`); go(['api-keys']) },
   })
   return html`<span class="buttons flat">
@@ -103,9 +103,9 @@ function Rotation({ of, onClose, done }) {
   const [overlap, setOverlap] = useState('86400')
   const act = useAct(async () => done(await post(`/api-keys/${of.api_key_id}/rotate`, { overlap_seconds: Number(overlap) })))
   return html`<${Dialog} title=${`Rotate ${of.name}?`} onClose=${onClose}>
-    <p>The key gets a new text. Whoever uses the old one has to change it.</p>
+    <p>The key gets a new secret. Clients with the old one must change it.</p>
     <${Form} act=${act} submit="Confirm" more=${html`<button type="button" class="secondary" onClick=${onClose}>Keep</button>`}>
-      <${Field} label="The old text stays good" value=${overlap} onChange=${setOverlap} options=${overlaps} />
+      <${Field} label="The old secret stays valid" value=${overlap} onChange=${setOverlap} options=${overlaps} />
     </${Form}>
   </${Dialog}>`
 }
@@ -127,8 +127,8 @@ function Key({ id }) {
         ['Owner', html`<a href=${to(['users', k.user_id])}>${users.of(k.user_id) || k.user_id}</a>`],
         ['Last used', html`<${Time} at=${k.last_used_at} />`], ['Expires', k.expires_at ? html`<${Time} at=${k.expires_at} />` : 'never'],
         ['Created', html`<${Time} at=${k.created_at} />`], ['Budget', budgetWords(k.budget) ?? 'none'],
-        k.previous_until && ['Text before is good until', html`<${Time} at=${k.previous_until} />`],
-        ...(budget.data?.budgets ?? []).map((/** @type {any} */ b) => ['Used of the budget', `${Math.round(b.used * 100)} % (${number(b.tokens)} tokens, ${number(b.runs)} runs)`]),
+        k.previous_until && ['Previous secret valid until', html`<${Time} at=${k.previous_until} />`],
+        ...(budget.data?.budgets ?? []).map((/** @type {any} */ b) => ['Budget used', `${Math.round(b.used * 100)} % (${number(b.tokens)} tokens, ${number(b.runs)} runs)`]),
       ]} /></${Card}>
       <${Edit} of=${key} id=${id} />
       <${Usage} title="Usage" query=${{ api_key_id: id }} />

@@ -38,7 +38,7 @@ function BaseList() {
   return html`<${Page} title="Knowledge">
     <${Card} title="New base"><${Needs} level="manage" to="Creating a base"><${NewBase} /></${Needs}></${Card}>
     ${failed && html`<${Card} title="Failed documents" actions=${html`<a href=${to(['knowledge'])}>Show the bases alone</a>`}><${FailedDocuments} /></${Card}>`}
-    <${List} of=${list} columns=${columns} label="Knowledge bases" id="knowledge_base_id" href=${(/** @type {any} */ b) => to(['knowledge', b.knowledge_base_id])} empty="There are no knowledge bases that you may see." />
+    <${List} of=${list} columns=${columns} label="Knowledge bases" id="knowledge_base_id" href=${(/** @type {any} */ b) => to(['knowledge', b.knowledge_base_id])} empty="There are no knowledge bases that you can see." />
     <${Card} title="Search"><${Search} /></${Card}></${Page}>`
 }
 
@@ -68,7 +68,7 @@ function Base({ id }) {
   const chosen = useChosen(list, 'document_id', (d) => d.title)
   const [adding, setAdding] = useState(false)
   const drop = () => ask({
-    title: `Delete ${b.name}?`, text: html`<p>The base <strong>${b.name}</strong> goes with its ${count(b.document_count, 'document')}. From then on nothing of it is found.</p>`,
+    title: `Delete ${b.name}?`, text: html`<p>This deletes the base <strong>${b.name}</strong> with its ${count(b.document_count, 'document')}. No search finds them any longer.</p>`,
     act: async () => { await remove(`/knowledge-bases/${id}`); go(['knowledge']) },
   })
   return html`<${Page} title=${b?.name ?? id} back=${['Knowledge', to(['knowledge'])]} actions=${b && may('manage') && html`
@@ -85,7 +85,7 @@ function Base({ id }) {
           <${Late} label="Title" value=${query.q} onChange=${(/** @type {string} */ q) => setQuery({ ...query, q })} />
           <${Field} label="Status" value=${query.status} onChange=${(/** @type {string} */ status) => setQuery({ ...query, status })} options=${[['', 'any'], ['pending', 'pending'], ['processing', 'processing'], ['ready', 'ready'], ['failed', 'failed']]} /></search>
         ${may('manage') && chosen.rows.length > 0 && html`<${Several} base=${id} chosen=${chosen} />`}
-        <${List} of=${list} columns=${may('manage') ? [chosen.column, ...documentColumns] : documentColumns} label="Documents" id="document_id" empty=${query.q || query.status ? 'No document fits.' : 'There are no documents yet: drop files above, or add a text or an address.'} />
+        <${List} of=${list} columns=${may('manage') ? [chosen.column, ...documentColumns] : documentColumns} label="Documents" id="document_id" empty=${query.q || query.status ? 'No document matches.' : 'There are no documents yet: drop files above, or add a text or an address.'} />
       </${Card}>
       <${Card} title="Search"><${Search} bases=${[id]} /></${Card}>
       <${EditBase} of=${base} />`}</${Await}>
@@ -97,10 +97,10 @@ function Base({ id }) {
 function Index({ of: b }) {
   if (b.index.state === 'ready') return null
   const back = () => ask({
-    title: 'Go back to the old settings?', text: html`<p>What was built of the new index of <strong>${b.name}</strong> goes (${number(b.index.done)} of ${number(b.index.total)} documents).</p>`,
+    title: 'Go back to the old settings?', text: html`<p>This deletes the new index of <strong>${b.name}</strong>, which has ${number(b.index.done)} of ${number(b.index.total)} documents.</p>`,
     act: () => remove(`/knowledge-bases/${b.knowledge_base_id}/rebuild`),
   })
-  return html`<div class="notice"><p>The index is ${b.index.state}: ${number(b.index.done)} of ${number(b.index.total)} documents. Until it is whole, search answers from the old one. ${b.index.error ?? ''}</p>
+  return html`<div class="notice"><p>The index is ${b.index.state}: ${number(b.index.done)} of ${number(b.index.total)} documents. Until it is complete, searches use the old one. ${b.index.error ?? ''}</p>
     <progress max=${b.index.total || 1} value=${b.index.done} aria-label="Rebuilding"></progress>
     ${may('manage') && html`<button type="button" class="secondary" onClick=${back}>Go back to the old settings</button>`}</div>`
 }
@@ -131,7 +131,7 @@ function Several({ base, chosen }) {
     chosen.choose(wrong.map((w) => w.document.document_id))
   }
   const n = count(chosen.rows.length, 'document')
-  const drop = () => ask({ title: `Delete ${n}?`, text: html`<p>From then on no search finds them and no citation shows them.</p>`, act: () => all(remove) })
+  const drop = () => ask({ title: `Delete ${n}?`, text: html`<p>Searches and citations no longer show them.</p>`, act: () => all(remove) })
   return html`<fieldset class="buttons chosen" aria-label="Chosen documents"><span role="status">${n} chosen</span>
       <${Act} label="Try again" name="Try again: the chosen" act=${() => all((path) => post(`${path}/reprocess`))} />
       <button type="button" class="secondary" aria-label="Delete the chosen" onClick=${drop}>Delete</button>
@@ -238,10 +238,10 @@ function Uploads({ id }) {
     <form class="inline" aria-label="Upload" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); send(chosen) }}>
       <div class="field"><label for="documents">Files</label><input id="documents" type="file" multiple ref=${input} onChange=${(/** @type {any} */ e) => setChosen([...e.target.files])} /></div>
       <div class="buttons"><button type="submit">Upload</button></div>
-      <span class="small">or drop them here: PDF, Word, web pages, Markdown, tables and others</span>
+      <span class="small">or drop them here: PDF, Word, HTML, Markdown, tables and other formats</span>
     </form>
     ${sending.length > 0 && html`<ul class="sending" aria-label="Uploads">${sending.map((s) => html`<li>${s.file.name} <span class="small">${bytes(s.file.size)}</span>
-      ${s.document ? html` ${s.duplicate && html`<a href=${to(['knowledge', id, s.document.document_id])}>already there</a> `}<${Progress} of=${s.document} />` : s.error ? html` <button type="button" class="link" onClick=${() => { change(s, { error: null, share: 0, stop: new AbortController() }); one(s) }}>Try again</button><${Problem} error=${s.error} />`
+      ${s.document ? html` ${s.duplicate && html`<a href=${to(['knowledge', id, s.document.document_id])}>already exists</a> `}<${Progress} of=${s.document} />` : s.error ? html` <button type="button" class="link" onClick=${() => { change(s, { error: null, share: 0, stop: new AbortController() }); one(s) }}>Try again</button><${Problem} error=${s.error} />`
         : html` <progress max="1" value=${s.share} aria-label="Upload of ${s.file.name}"></progress> <button type="button" class="link" aria-label="Stop the upload of ${s.file.name}" onClick=${() => stop(s)}>Stop</button>`}</li>`)}</ul>`}
   </div>`
 }
@@ -282,7 +282,7 @@ function Replace({ of: d, path, onClose }) {
     else setSame(true)
   })
   return html`<${Dialog} title="Replace the content of ${d.title}" onClose=${onClose}><${Form} act=${act} submit="Replace content">
-    <p class="small">Search finds the old text until the new one has been read.</p>
+    <p class="small">Searches find the old text until the new one is ready.</p>
     <${Field} label="From" ...${bind('kind')} options=${[['file', 'a file'], ['text', 'a text'], ['url', 'an address']]} />
     ${draft.kind === 'file' ? html`<div class="field"><label for="replacement">File</label><input id="replacement" type="file" required onChange=${(/** @type {any} */ e) => bind('file').onChange(e.target.files[0])} /></div>`
       : html`<${Content} draft=${draft} bind=${bind} error=${act.error} />`}
@@ -296,8 +296,8 @@ function Replace({ of: d, path, onClose }) {
  * @param {{bind: (name: string) => any, groups: import('../ui/names.js').Names, error?: any}} p
  */
 function Further({ bind, groups, error }) {
-  return html`<${JsonField} label="Metadata" ...${bind('metadata')} error=${error} help="A JSON object; searches filter by it." />
-    <${Choices} label="Groups" of=${groups} ...${bind('group_ids')} help="Only their members find it; it narrows the groups of its base." none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />`
+  return html`<${JsonField} label="Metadata" ...${bind('metadata')} error=${error} help="A JSON object; searches can filter by it." />
+    <${Choices} label="Groups" of=${groups} ...${bind('group_ids')} help="Only members of these groups find it, if they may read its base." none=${may('admin') ? undefined : 'Choosing groups needs level admin.'} />`
 }
 
 /** @param {any} m */
@@ -343,7 +343,7 @@ export function Search({ bases }) {
   return html`<${Form} act=${act} submit="Search" class="inline" label="Search">
       <${Field} label="Search for" ...${bind('query')} error=${act.error} required />
       <${Field} label="Mode" ...${bind('mode')} options=${[['hybrid', 'hybrid'], ['semantic', 'semantic'], ['keyword', 'keyword']]} /></${Form}>
-    ${found && html`<div role="status"><p class="small">${count(found.hits.length, 'hit')} in ${found.took_ms} ms.${found.degraded ? ` Left out, as it did not answer: ${[found.degraded].flat().join(', ')}.` : ''}</p></div>
+    ${found && html`<div role="status"><p class="small">${count(found.hits.length, 'hit')} in ${found.took_ms} ms.${found.degraded ? ` Left out because it did not respond: ${[found.degraded].flat().join(', ')}.` : ''}</p></div>
       ${found.hits.length === 0 && html`<${Empty}>Nothing was found.</${Empty}>`}
       ${found.hits.map((/** @type {any} */ h) => html`<article class="hit" aria-label="Hit in ${h.title}">
         <p><a href=${to(['knowledge', h.knowledge_base_id, h.document_id], { from: h.chunk.start, to: h.chunk.end })}>${h.title}</a> <span class="small">${names.of(h.knowledge_base_id)}${h.chunk.page_from ? `, page ${h.chunk.page_from}` : ''}</span></p>
@@ -380,7 +380,7 @@ function Document({ base, id }) {
   const d = document.data
   const [replacing, setReplacing] = useState(false)
   const drop = () => ask({
-    title: `Delete ${d.title}?`, text: html`<p>The document <strong>${d.title}</strong> goes; from then on no search finds it and no citation shows it.</p>`,
+    title: `Delete ${d.title}?`, text: html`<p>This deletes the document <strong>${d.title}</strong>. Searches and citations no longer show it.</p>`,
     act: async () => { await remove(path); go(['knowledge', base]) },
   })
   return html`<${Page} title=${d?.title ?? id} back=${[bases.of(base) || 'Knowledge base', to(['knowledge', base])]} actions=${d && html`
@@ -430,7 +430,7 @@ function Chunks({ path }) {
     column('Text', (c) => html`<a href=${`${location.hash.split('?')[0]}?from=${c.start}&to=${c.end}`}>${c.text.slice(0, 160)}</a>`),
     column('Page', (c) => c.page_from ?? '', 'num narrow'),
   ]
-  return html`<${Card} title="Chunks"><${List} of=${list} columns=${columns} label="Chunks" id="index" empty="It has none." /></${Card}>`
+  return html`<${Card} title="Chunks"><${List} of=${list} columns=${columns} label="Chunks" id="index" empty="The document has no chunks." /></${Card}>`
 }
 
 /** @param {{of: any, path: string}} p */

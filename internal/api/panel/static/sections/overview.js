@@ -63,7 +63,7 @@ function Waiting() {
   return html`<${Card} title="Waiting for people"><${Await} of=${inbox}>${() => {
     /** @type {any[]} */
     const rows = inbox.data.interrupts
-    if (rows.length === 0) return html`<${Empty}>Nobody is waited for.</${Empty}>`
+    if (rows.length === 0) return html`<${Empty}>No run waits for people.</${Empty}>`
     return html`<ul>${rows.map((i) => html`<li key=${i.id}><a href=${to(['inbox'])}>${i.prompt}</a> · ${i.agent_name || agents.of(i.agent_id)} · for ${i.asked_by.name || i.asked_by.user_id}${i.expires_at && html` · ends <${Relative} at=${i.expires_at} />`}</li>`)}</ul>
       ${inbox.data.next_cursor && html`<p><a href=${to(['inbox'])}>All that wait</a></p>`}`
   }}</${Await}></${Card}>`
@@ -80,11 +80,11 @@ function Attention() {
   const capped = (activity.data?.users ?? []).filter((/** @type {any} */ u) => u.limit > 0 && u.active >= u.limit)
   const full = activity.data?.limit > 0 && activity.data.running + activity.data.queued >= activity.data.limit
   const lines = [
-    many(deliveries.data, 'deliveries') > 0 && html`<a href=${to(['webhooks'], { state: 'failed' })}>${count(deliveries.data.deliveries.length, 'webhook delivery', 'webhook deliveries')}${more(deliveries.data)} failed for good</a>`,
+    many(deliveries.data, 'deliveries') > 0 && html`<a href=${to(['webhooks'], { state: 'failed' })}>${count(deliveries.data.deliveries.length, 'webhook delivery', 'webhook deliveries')}${more(deliveries.data)} failed permanently</a>`,
     many(documents.data, 'documents') > 0 && html`<a href=${to(['knowledge'], { status: 'failed' })}>${count(documents.data.documents.length, 'document')}${more(documents.data)} failed</a>`,
     ...(budgets.data?.budgets ?? []).map((/** @type {any} */ b) => html`<span>The budget of ${b.kind.replace('_', ' ')} <strong>${b.name ?? b.id}</strong> is used to ${Math.round(b.used * 100)} % (until <${Time} at=${b.ends_at} />)</span>`),
-    full && html`<span>The organization has as many active runs as it may (${number(activity.data.limit)})</span>`,
-    ...capped.map((/** @type {any} */ u) => html`<a href=${to(['users', u.user_id])}>A user has as many active runs as they may (${number(u.limit)})</a>`),
+    full && html`<span>The organization is at its limit of active runs (${number(activity.data.limit)})</span>`,
+    ...capped.map((/** @type {any} */ u) => html`<a href=${to(['users', u.user_id])}>A user is at the limit of active runs (${number(u.limit)})</a>`),
   ].filter(Boolean)
   const failed = [deliveries, documents, budgets, activity].find((l) => l.error && !l.data)
   return html`<${Card} title="Needs attention">
@@ -99,7 +99,7 @@ function Recent() {
   return html`<${Card} title=${may('admin') ? 'Latest runs' : 'Your latest runs'}><${Await} of=${runs}>${() => {
     /** @type {any[]} */
     const rows = runs.data.runs.filter((/** @type {any} */ r) => may('admin') || r.user_id === me.value?.user.user_id)
-    if (rows.length === 0) return html`<${Empty}>There are no runs yet. <a href=${to(['chat'])}>Chat</a> begins one.</${Empty}>`
+    if (rows.length === 0) return html`<${Empty}>There are no runs yet. <a href=${to(['chat'])}>Chat</a> starts one.</${Empty}>`
     return html`<div class="table" tabindex="0" role="region" aria-label="Latest runs"><table><thead><tr><th scope="col">Run</th><th scope="col">Status</th><th scope="col">Created</th></tr></thead>
       <tbody>${rows.map((r) => html`<tr key=${r.run_id}><td><${RunName} of=${r} agent=${agents.of(r.agent_id) || r.agent_id} /></td><td><${Status} of=${r.status} /></td><td><${Time} at=${r.created_at} /></td></tr>`)}</tbody></table></div>`
   }}</${Await}></${Card}>`

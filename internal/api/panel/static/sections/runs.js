@@ -45,7 +45,7 @@ function RunList() {
     column('Tokens', (r) => number(r.usage.input_tokens + r.usage.output_tokens), 'num narrow'),
   ]
   const known = query.status && !choices.some(([v]) => v === query.status) ? [[query.status, query.status.replaceAll('_', ' ')]] : []
-  return html`<${Page} title="Runs" actions=${may('run') ? html`<button type="button" class="secondary" title="Stop all runs that fit a filter" onClick=${() => setStopping(true)}>Stop</button>` : html`<span class="small">Stopping runs needs level run.</span>`}>
+  return html`<${Page} title="Runs" actions=${may('run') ? html`<button type="button" class="secondary" title="Stop all runs that match a filter" onClick=${() => setStopping(true)}>Stop</button>` : html`<span class="small">Stopping runs needs level run.</span>`}>
     <search class="filters" aria-label="Filter runs">
       <${Field} label="Status" value=${query.status} options=${[...choices, ...known]} onChange=${set('status')} />
       <${Choice} label="Agent" value=${query.agent_id} of=${agents} first=${[['', 'any']]} onChange=${set('agent_id')} />
@@ -57,7 +57,7 @@ function RunList() {
       ${Object.keys(query).length > 0 && html`<button type="button" class="link" onClick=${() => setQuery({})}>Clear filters</button>`}
     </search>
     <${List} of=${list} columns=${columns} label="Runs" id="run_id" href=${(/** @type {any} */ r) => to(['runs', r.run_id])}
-      empty=${Object.keys(query).length > 0 ? 'No run fits these filters.' : html`There are no runs yet. <a href=${to(['chat'])}>Chat</a> begins one.`} />
+      empty=${Object.keys(query).length > 0 ? 'No run matches these filters.' : html`There are no runs yet. <a href=${to(['chat'])}>Chat</a> starts one.`} />
     ${stopping && html`<${StopMany} agents=${agents} users=${users} query=${query} onClose=${() => setStopping(false)} />`}
   </${Page}>`
 }
@@ -79,7 +79,7 @@ function StopMany({ agents, users, query, onClose }) {
   })
   const change = (/** @type {string} */ name) => (/** @type {string} */ v) => { setMatched(null); setStopped(null); bind(name).onChange(v) }
   return html`<${Dialog} title="Stop runs" onClose=${onClose}>
-    ${stopped !== null ? html`<p role="status">${stopped === 0 ? 'No active run fits.' : `${count(stopped, 'run')} stopped.`}</p>
+    ${stopped !== null ? html`<p role="status">${stopped === 0 ? 'No active run matches.' : `${count(stopped, 'run')} stopped.`}</p>
       <div class="buttons"><button type="button" onClick=${onClose}>Done</button></div>` : html`
     <${Form} act=${act} submit=${matched === null ? 'Count' : 'Confirm'} more=${html`<button type="button" class="secondary" onClick=${onClose}>Keep</button>`}>
       <div class="row">
@@ -88,7 +88,7 @@ function StopMany({ agents, users, query, onClose }) {
         <${Field} label="Chat" value=${draft.chat_id} onChange=${change('chat_id')} />
         ${may('admin') && html`<${Choice} label="User" value=${draft.user_id} of=${users} first=${[['', 'any']]} onChange=${change('user_id')} />`}
       </div>
-      ${matched !== null && html`<p class="notice" role="status">This stops <strong>${count(matched, 'active run')}</strong>. What they have done stays; what they would have done is lost.</p>`}
+      ${matched !== null && html`<p class="notice" role="status">This stops <strong>${count(matched, 'active run')}</strong>. Completed steps stay; further steps do not run.</p>`}
     </${Form}>`}
   </${Dialog}>`
 }
@@ -119,7 +119,7 @@ function Verbs({ of }) {
   if (!may('run')) return html`<span class="small">Deciding and cancelling need level run.</span>`
   const cancel = () => ask({
     title: 'Cancel this run?', reason: 'Reason',
-    text: html`<p>The run <code>${of.run_id}</code> ends. What it has done stays; messages that wait behind it are started.</p>`,
+    text: html`<p>The run <code>${of.run_id}</code> ends. Its completed steps stay; messages that wait for it start.</p>`,
     act: (reason) => post(`/runs/${of.run_id}/cancel`, { reason: reason || undefined }),
   })
   const others = interrupts.some((i) => i.decidable === false)
@@ -154,7 +154,7 @@ function Details({ of: r }) {
   useEffect(() => { steps.renew(); waited.renew(); messages.renew() }, [r.status])
   return html`
     <${Card}><${Facts} rows=${[
-      ['Status', html`<${Status} of=${r.status} />${r.cancel_requested && active(r) && ' cancel asked for'}`],
+      ['Status', html`<${Status} of=${r.status} />${r.cancel_requested && active(r) && ' cancel requested'}`],
       ['Agent', html`<${Id} id=${r.agent_id} name=${agents.of(r.agent_id)} href=${to(['agents', r.agent_id])} /> version ${r.agent_version}`],
       ['Chat', html`<${Id} id=${r.chat_id} href=${to(['chat', r.chat_id])} /> turn ${r.turn}`],
       ['User', html`<${Id} id=${r.user_id} name=${users.of(r.user_id)} href=${to(['users', r.user_id])} />`],
@@ -164,17 +164,17 @@ function Details({ of: r }) {
       r.expires_at && ['Cancelled without a decision', html`<${Relative} at=${r.expires_at} />`],
       ['Active time', duration(r.active_ms)], pauses.length > 0 && ['Waited for a human', duration(pauses.reduce((n, p) => n + p.to - p.from, 0))], ['Tokens', `${number(r.usage.input_tokens)} in, ${number(r.usage.output_tokens)} out`],
       ['Calls', `${count(r.usage.model_calls, 'model call')}, ${count(r.usage.tool_calls, 'tool call')}`],
-      ['Attempt', number(r.attempt)], r.decided_by && ['Decided by', users.of(r.decided_by) || r.decided_by], r.cancel_reason && ['Reason of the cancel', r.cancel_reason],
+      ['Attempt', number(r.attempt)], r.decided_by && ['Decided by', users.of(r.decided_by) || r.decided_by], r.cancel_reason && ['Reason for the cancel', r.cancel_reason],
       ...Object.entries(r.metadata ?? {}).map(([k, v]) => /** @type {[string, any]} */ ([k, v])),
     ]} /></${Card}>
-    ${r.error && html`<div class="problem"><p><strong>It failed:</strong> ${r.error}</p></div>`}
+    ${r.error && html`<div class="problem"><p><strong>The run failed:</strong> ${r.error}</p></div>`}
     ${r.status === 'awaiting_input' && html`<${Card} title=${`Waits for a human${r.asked_by?.name ? `, for ${r.asked_by.name}` : ''}`}><${Decisions} runId=${r.run_id} chatId=${r.chat_id} interrupts=${r.interrupts} expires=${r.expires_at} /></${Card}>`}
     <${Card} title="Steps"><${Await} of=${steps}>${() => html`<${Waterfall} run=${r} steps=${steps.data} interrupts=${waited.data ?? []} />`}</${Await}></${Card}>
-    <${Card} title="Input">${said ? html`<${Plain} text=${said.content} />` : messages.data ? html`<${Empty}>The message is gone.</${Empty}>` : html`<${Await} of=${messages} />`}</${Card}>
-    <${Card} title="Result">${r.result ? html`<${Answered} result=${r.result} />` : r.partial ? html`<p class="small">It was cancelled. Its text until then:</p><${Text} text=${r.partial.answer} />` : html`<${Empty}>${active(r) ? 'It has not ended yet.' : 'It has none.'}</${Empty}>`}</${Card}>
+    <${Card} title="Input">${said ? html`<${Plain} text=${said.content} />` : messages.data ? html`<${Empty}>The message no longer exists.</${Empty}>` : html`<${Await} of=${messages} />`}</${Card}>
+    <${Card} title="Result">${r.result ? html`<${Answered} result=${r.result} />` : r.partial ? html`<p class="small">The run was cancelled. Its text so far:</p><${Text} text=${r.partial.answer} />` : html`<${Empty}>${active(r) ? 'The run has not ended yet.' : 'The run has no result.'}</${Empty}>`}</${Card}>
     ${files.length > 0 && html`<${Card} title="Files"><${Files} of=${files} /></${Card}>`}
     <${Parked} of=${r} />
-    <${Card} title="Webhook deliveries"><${Deliveries} query=${{ run_id: r.run_id }} empty="Nothing was pushed: the run has no callback_url." /></${Card}>
+    <${Card} title="Webhook deliveries"><${Deliveries} query=${{ run_id: r.run_id }} empty="There are no deliveries: the run has no callback_url." /></${Card}>
     <${Json} value=${r} />`
 }
 
@@ -189,11 +189,11 @@ function Parked({ of }) {
     setText((now) => (now === text ? '' : now))
   })
   const withdraw = (/** @type {any} */ p) => ask({
-    title: 'Withdraw this message?', text: html`<p>The message “${p.message}” goes; it does not become a turn of the chat.</p>`,
+    title: 'Withdraw this message?', text: html`<p>This withdraws the message “${p.message}”: it starts no run.</p>`,
     act: () => remove(`/runs/${of.run_id}/parked/${p.parked_id}`),
   })
   if (parked.length === 0 && !active(of)) return null
-  return html`<${Card} title="Messages that wait behind it">
+  return html`<${Card} title="Messages that wait for this run">
     ${parked.length === 0 ? html`<p class="none">None.</p>` : html`<ul>${parked.map((/** @type {any} */ p) => html`<li key=${p.parked_id}>${p.message}
       ${p.run_id ? html` · <a href=${to(['runs', p.run_id])}>its run</a>` : may('run') && html` <button type="button" class="link" onClick=${() => withdraw(p)}>Withdraw</button>`}</li>`)}</ul>`}
     ${active(of) && html`<${Needs} level="run" to="Following up"><${Form} act=${act} submit="Follow up" class="inline"><${Field} label="Message" value=${text} onChange=${setText} required /></${Form}></${Needs}>`}

@@ -33,12 +33,12 @@ function Organization() {
     <${Card} title="Organization"><${Facts} rows=${[['Name', o.name], ['Id', html`<${Id} id=${o.organization_id} />`], ['Created', html`<${Time} at=${o.created_at} />`],
       o.ceilings && ['Ceilings', `${number(o.ceilings.caps?.user)} runs a user, ${number(o.ceilings.caps?.organization)} runs in all, ${number(o.ceilings.rate_limit?.requests_per_minute)} requests a minute`]]} /></${Card}>
     <${Edit} of=${organization} />
-    <${Card} title="Webhook secret"><p>${o.webhook_secret_configured ? 'A secret is configured: pushes are signed.' : 'No secret is configured: pushes carry no signature.'}</p><${Secret} />
+    <${Card} title="Webhook secret"><p>${o.webhook_secret_configured ? 'A secret is set: webhooks are signed.' : 'No secret is set: webhooks are not signed.'}</p><${Secret} />
       ${o.webhook_secret_configured && html`<button type="button" class="secondary" onClick=${unsign}>Remove the secret</button>`}</${Card}>`}</${Await}>`
 }
 
 const unsign = () => ask({
-  title: 'Remove the secret?', text: html`<p>Pushes carry no signature from then on, or the deployment's own; receivers that check one refuse them.</p>`,
+  title: 'Remove the secret?', text: html`<p>Webhooks then have no signature, or the deployment's own; receivers that check the signature refuse them.</p>`,
   act: () => patch('/organization', { webhook_secret: null }),
 })
 
@@ -72,14 +72,14 @@ function Edit({ of }) {
   return html`<${Card} title="Edit"><${EditForm} edit=${edit}>
     <${Field} label="Name" ...${bind('name')} required />
     <div class="row">${num('user', 'Active runs of a user')}${num('organization', 'Active runs in all')}${num('rpm', 'Requests a minute')}${num('burst', 'Requests at once')}
-    ${num('run_retention_days', 'Retention (days)', 'Of ended runs. Empty: for ever.')}</div>
+    ${num('run_retention_days', 'Retention (days)', 'Days to keep ended runs. Empty: no end.')}</div>
     <${Field} label="Who sees chats" ...${bind('chat_visibility')} options=${[['own', 'Only their user and managers'], ['organization', 'Everybody in the organization']]}
-      help="Nobody sees chats with an agent that they may not use. An agent may keep its chats to their users." />
+      help="Users never see chats with agents that they may not use. An agent may limit its chats to their users." />
     <${BudgetFields} ...${bind('budget')} />
-    <div class="row"><${Parsed} label="Prices" rows=${4} ...${bind('prices')} read=${pricesOf} write=${pricesText} help="A model a line: provider/name, then what a million input and output tokens cost. None: no costs are shown." />
+    <div class="row"><${Parsed} label="Prices" rows=${4} ...${bind('prices')} read=${pricesOf} write=${pricesText} help="One model per line: provider/name, then the price of a million input and output tokens. Empty: no costs are shown." />
       <${Field} label="Currency" ...${bind('currency')} placeholder="EUR" /></div>
     <${Field} label="Webhook secret" type="password" ...${bind('webhook_secret')}
-      help="A text of your own that signs pushes. Empty: it stays as it is; below, one is made." />
+      help="A text of your own that signs webhooks. Empty: unchanged. Rotate the secret to generate one." />
   </${EditForm}></${Card}>`
 }
 
@@ -91,7 +91,7 @@ function pricesOf(text) {
   return text.split('\n').map((l) => l.trim()).filter(Boolean).map((line) => {
     const [model, input, output, ...more] = line.split(/\s+/)
     const price = { model, input: Number(input), output: Number(output) }
-    if (more.length > 0 || !(price.input >= 0 && price.output >= 0)) throw new Error(`This is not a model and two numbers: ${line}`)
+    if (more.length > 0 || !(price.input >= 0 && price.output >= 0)) throw new Error(`Write a model and two numbers on this line: ${line}`)
     return price
   })
 }

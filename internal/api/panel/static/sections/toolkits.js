@@ -32,7 +32,7 @@ function ToolkitList() {
   ]
   return html`<${Page} title="Toolkits" actions=${may('manage')
     ? html`<button type="button" onClick=${() => go(['toolkits', 'new'])}>Create toolkit</button>` : html`<span class="small">Creating toolkits needs level manage.</span>`}>
-    <${List} of=${list} columns=${columns} label="Toolkits" id="toolkit_id" href=${(/** @type {any} */ t) => to(['toolkits', t.toolkit_id])} empty="There are no toolkits." /></${Page}>`
+    <${List} of=${list} columns=${columns} label="Toolkits" id="toolkit_id" href=${(/** @type {any} */ t) => to(['toolkits', t.toolkit_id])} empty="There are no toolkits yet." /></${Page}>`
 }
 
 /** How many tools are on, of how many. @param {any} t */
@@ -44,7 +44,7 @@ const selectable = (t) => t.kind === 'openapi' || t.kind === 'mcp'
 /** @param {{bind: (name: string) => any, error: any}} p */
 function Selection({ bind, error }) {
   return html`<div class="row"><${Names} label="Include" ...${bind('include')} error=${error} help="Ids of operations or names of tools, tag:TAG or path:PATH; * stands for any characters. Empty: all." />
-    <${Names} label="Exclude" ...${bind('exclude')} error=${error} help="These stay out, in the same form." /></div>`
+    <${Names} label="Exclude" ...${bind('exclude')} error=${error} help="Operations or tools to leave out, in the same form." /></div>`
 }
 
 const kinds = [['mcp', 'MCP server'], ['openapi', 'OpenAPI document'], ['http', 'one HTTP request']]
@@ -80,13 +80,13 @@ function NewToolkit() {
       ${selectable(draft) && html`<${Selection} bind=${bind} error=${act.error} />`}
       ${draft.kind === 'http' && html`<div class="row"><${Field} label="Tool name" ...${request('name')} required /><${Field} label="Method" ...${request('method')} options=${['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((m) => [m, m])} /></div>
         <${Field} label="Tool description" ...${request('description')} />
-        <${JsonField} label="Parameters" rows=${7} ...${request('parameters')} help="A JSON schema of the arguments; {name} in the path of the URL stands for one of them." />
-        <div class="row"><${Names} label="Query arguments" ...${request('query')} help="Names of arguments that become query parameters, with commas between them." />
-          <${Field} label="Body argument" ...${request('body')} help="The name of the argument that is the body." />
-          <${JsonField} label="Headers" rows=${2} ...${request('headers')} help="With fixed values." /></div>`}
+        <${JsonField} label="Parameters" rows=${7} ...${request('parameters')} help="A JSON schema of the arguments. {name} in the path of the URL inserts an argument." />
+        <div class="row"><${Names} label="Query arguments" ...${request('query')} help="Arguments that become query parameters, separated by commas." />
+          <${Field} label="Body argument" ...${request('body')} help="The argument that becomes the JSON body." />
+          <${JsonField} label="Headers" rows=${2} ...${request('headers')} help="Headers with fixed values." /></div>`}
       <${Credentials} value=${draft.credentials} onChange=${bind('credentials').onChange} />
-      <p class="small">The tools that are found are enabled, unless they are more than 128. Tools that a later refresh finds stay off until you enable them.
-        Calls of tools that may change something need an approval. An admin can change that on the next page.</p>
+      <p class="small">All tools are enabled if there are at most 128. New tools of a later refresh stay off until you enable them.
+        Calls of tools that may change data need approval. An admin can change that on the next page.</p>
     </${Form}></${Needs}></${Page}>`
 }
 
@@ -115,7 +115,7 @@ function Toolkit({ id }) {
         ['Credentials', k.credentials_type ?? 'none'], (k.credentials_origins ?? []).length > 0 && ['Sent only to', k.credentials_origins.join(', ')],
         k.include && ['Included', k.include.join(', ')], k.exclude && ['Excluded', k.exclude.join(', ')], ['Tools on', toolsOf(k)],
         ['Refreshed', html`<${Time} at=${k.refreshed_at} />`]]} />${k.note && html`<p class="wrong small" role="status">${k.note}</p>`}</${Card}>
-      <${Card} title="Tools"><${Await} of=${tools}>${() => tools.data.length === 0 ? html`<${Empty}>It has no tools.</${Empty}>`
+      <${Card} title="Tools"><${Await} of=${tools}>${() => tools.data.length === 0 ? html`<${Empty}>The toolkit has no tools.</${Empty}>`
         : tools.data.map((/** @type {any} */ t) => html`<${Tool} key=${t.name} kit=${k} of=${t} renew=${tools.renew} />`)}</${Await}></${Card}>
       ${k.kind !== 'builtin' && html`<${Edit} of=${kit} />`}
       ${selectable(k) && may('manage') && html`<${Choose} of=${kit} tools=${tools} />`}`}</${Await}></${Page}>`
@@ -125,7 +125,7 @@ function Toolkit({ id }) {
 function Verbs({ of: k }) {
   const [shown, setShown] = useState(false)
   const drop = () => ask({
-    title: `Delete ${k.name}?`, text: html`<p>The toolkit <strong>${k.name}</strong> goes with its ${count(k.tool_count, 'tool')}. Agents that name it go on without them.</p>`,
+    title: `Delete ${k.name}?`, text: html`<p>This deletes the toolkit <strong>${k.name}</strong> with its ${count(k.tool_count, 'tool')}. Agents that use it continue without them.</p>`,
     act: async () => { await remove(`/toolkits/${k.toolkit_id}`); go(['toolkits']) },
   })
   return html`<${EditButton} /><button type="button" class="secondary" onClick=${() => setShown(true)}>Refresh</button>
@@ -167,7 +167,7 @@ function Tool({ kit, of: t, renew }) {
       <${Check} label="Enable ${t.name}" switch value=${t.enabled} disabled=${fixed} onChange=${(/** @type {boolean} */ v) => change.run({ enabled: v })} />
       <${Field} label="Approval of ${t.name}" value=${t.approval} disabled=${fixed} options=${[['never', 'never'], ['always', 'always'], ['when', 'when an argument matches']]}
         onChange=${(/** @type {string} */ v) => v !== 'when' ? change.run({ approval: v }) : setOpen('rules')} />
-      <${Check} label="${t.name} may be called again" value=${t.retry_safe} disabled=${fixed} help="After a crash, without asking." onChange=${(/** @type {boolean} */ v) => change.run({ retry_safe: v })} />
+      <${Check} label="${t.name} may be called again" value=${t.retry_safe} disabled=${fixed} help="After a crash, without a human decision." onChange=${(/** @type {boolean} */ v) => change.run({ retry_safe: v })} />
       <div class="buttons"><button type="button" class="secondary" aria-label="Try ${t.name}" aria-expanded=${open === 'try' ? 'true' : 'false'} onClick=${toggle('try')}>Try</button>
         <button type="button" class="secondary" aria-label="Rules of ${t.name}" aria-expanded=${open === 'rules' ? 'true' : 'false'} onClick=${toggle('rules')}>Rules</button></div>
     </div>
@@ -187,7 +187,7 @@ const rulesBody = ({ argument, pattern, ...body }, draft) => (argument ?? patter
 /** @param {{path: string, of: any, renew: () => Promise<void>, fixed: boolean}} p */
 function Rules({ path, of: t, renew, fixed }) {
   const edit = useEdit({ data: t, renew }, path, rulesForm, rulesBody)
-  if (fixed) return html`<p class="small">${may('manage') ? 'Tools of the built-in toolkit have no rules of their own; an agent\'s approval holds for them.' : 'Changing the rules of tools needs a key of level manage.'}</p>`
+  if (fixed) return html`<p class="small">${may('manage') ? 'Tools of the built-in toolkit have no rules of their own; the agent\'s approval setting applies.' : 'Changing the rules of tools needs a key of level manage.'}</p>`
   return html`<${EditForm} edit=${edit} class="inline" label="Rules of ${t.name}">
     <${Field} label="Timeout (ms)" min="1" ...${edit.number('timeout_ms')} />
     <${Field} label="Approval when argument" ...${edit.bind('argument')} />
@@ -211,7 +211,7 @@ function Choose({ of, tools }) {
     (t) => ({ include: t.include ?? [], exclude: t.exclude ?? [] }))
   return html`<${Card} title="Choose tools"><${Form} act=${edit.act} submit="Choose tools" more=${edit.saved && html`<span class="small" role="status">Chosen.</span>`}>
     ${edit.notice}<${Selection} bind=${edit.bind} error=${edit.act.error} />
-    <p class="small">The server is asked again, as by a refresh. Tools that come in stay off until you enable them.</p></${Form}></${Card}>`
+    <p class="small">This reads the server again, like a refresh. New tools stay off until you enable them.</p></${Form}></${Card}>`
 }
 
 /** @param {{of: any}} p */

@@ -18,7 +18,7 @@ export function Users() {
   return html`<${Page} title="Users"><${Needs} level="admin" to="Managing users"><${Manage} /></${Needs}></${Page}>`
 }
 
-const roles = [['member', 'member: uses agents'], ['manager', 'manager: also edits agents, toolkits, knowledge'], ['admin', 'admin: everything of the organization']]
+const roles = [['member', 'member: uses agents'], ['manager', 'manager: also edits agents, toolkits, knowledge'], ['admin', 'admin: everything in the organization']]
 
 /** @type {Record<string, any>} */
 const nobody = { email: '', name: '', role: 'member', group_ids: [], concurrency_cap: null, budget: null }
@@ -52,7 +52,7 @@ function Manage() {
         <${BudgetFields} ...${bind('budget')} error=${act.error} /></details></${Form}></${Card}>
     <search class="filters" aria-label="Filter users"><${Late} label="Find" value=${query.q} onChange=${(/** @type {string} */ q) => setQuery({ ...query, q })} />
       <${Field} label="With role" value=${query.role} onChange=${(/** @type {string} */ role) => setQuery({ ...query, role })} options=${[['', 'any'], ['member', 'member'], ['manager', 'manager'], ['admin', 'admin']]} /></search>
-    <${List} of=${list} columns=${columns} label="Users" id="user_id" href=${(/** @type {any} */ u) => to(['users', u.user_id])} empty="No user fits." />`
+    <${List} of=${list} columns=${columns} label="Users" id="user_id" href=${(/** @type {any} */ u) => to(['users', u.user_id])} empty="No user matches." />`
 }
 
 /** @param {{id: string}} p */
@@ -60,14 +60,14 @@ function User({ id }) {
   const user = useLive(may('admin') ? `/users/${id}` : null)
   const u = user.data
   const drop = () => ask({
-    title: `Delete ${u.email}?`, text: html`<p>The user <strong>${u.name || u.email}</strong> goes with what they own: their keys are refused at once, their runs cancelled, their chats removed. Documents stay.</p>`,
+    title: `Delete ${u.email}?`, text: html`<p>The user <strong>${u.name || u.email}</strong> is deleted: their keys stop working immediately, their runs are cancelled and their chats deleted. Documents stay.</p>`,
     act: async () => { await remove(`/users/${id}`); go(['users']) },
   })
   return html`<${Page} title=${u?.name || u?.email || id} back=${['Users', to(['users'])]} actions=${u && html`<${EditButton} /><button type="button" class="secondary" onClick=${drop}>Delete</button>`}>
     <${Needs} level="admin" to="Reading a user"><${Await} of=${user}>${() => html`
       <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${id} />`], ['E-mail', u.email], ['Role', html`<${Status} of=${u.role} />`], ['Cap of active runs', u.concurrency_cap ?? 'the default'],
         ['Budget', budgetWords(u.budget) ?? 'none'], ['Created', html`<${Time} at=${u.created_at} />`]]} />
-        <p class="small"><a href=${to(['runs'], { user_id: id })}>Their runs</a> · <a href=${to(['audit-log'], { user_id: id })}>What they changed</a></p></${Card}>
+        <p class="small"><a href=${to(['runs'], { user_id: id })}>Their runs</a> · <a href=${to(['audit-log'], { user_id: id })}>Their changes</a></p></${Card}>
       <${Edit} of=${user} id=${id} />
       <${Usage} title="Usage" query=${{ user_id: id }} />`}</${Await}></${Needs}></${Page}>`
 }

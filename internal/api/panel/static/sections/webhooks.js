@@ -24,7 +24,7 @@ function All() {
       <${Card} title="Secret"><${Needs} level="admin" to="Rotating the secret"><${Secret} /></${Needs}></${Card}></div>
     <${Card} title="Deliveries">
       <search class="filters" aria-label="Filter deliveries"><${Field} label="State" value=${query.state} onChange=${set('state')} options=${[['', 'any'], ['pending', 'pending'], ['delivered', 'delivered'], ['failed', 'failed']]} /><${Late} label="Run" value=${query.run_id} onChange=${set('run_id')} /></search>
-      <${Deliveries} query=${query} empty=${Object.keys(query).length > 0 ? 'No delivery is so.' : 'Nothing was pushed yet: a message with a callback_url is.'} /></${Card}>
+      <${Deliveries} query=${query} empty=${Object.keys(query).length > 0 ? 'No delivery matches.' : 'There are no deliveries yet. Send a message with a callback_url.'} /></${Card}>
     <${Card} title="How to verify a signature"><${Verify} /></${Card}></${Page}>`
 }
 
@@ -57,7 +57,7 @@ function Redeliver({ of: d }) {
   const again = (/** @type {any} */ body) => post(`/webhooks/deliveries/${d.delivery_id}/redeliver`, body)
   if (d.state !== 'delivered') return html`<${Act} label="Redeliver" act=${() => again(d.state === 'failed' ? {} : { force: true })} />`
   return html`<button type="button" class="secondary" onClick=${() => ask({
-    title: 'Redeliver what was delivered?', text: html`<p>The receiver at <code>${d.callback_url}</code> has taken this, and gets the same once more, with the same <code>webhook-id</code>.</p>`,
+    title: 'Send this delivery again?', text: html`<p>The receiver at <code>${d.callback_url}</code> has already received this delivery. It gets it again, with the same <code>webhook-id</code>.</p>`,
     act: () => again({ force: true }),
   })}>Redeliver</button>`
 }
@@ -70,7 +70,7 @@ function Delivery({ id }) {
     <${Await} of=${delivery}>${() => html`
       <${Card}><${Facts} rows=${[['State', html`<${Status} of=${d.state} />`], ['Event', eventOf(d)], ['Run', html`<${Id} id=${d.run_id} href=${to(['runs', d.run_id])} /> <span class="small">${words(d.status_of_run)}</span>`],
         ['To', d.callback_url], d.next_attempt_at && ['Next try', html`<${Relative} at=${d.next_attempt_at} />`]]} /></${Card}>
-      <${Card} title="Tries">${d.attempts.length === 0 ? html`<${Empty}>It was not tried yet.</${Empty}>` : html`<ol>${d.attempts.map((/** @type {any} */ a) => html`<li><${Attempt} of=${a} /></li>`)}</ol>`}</${Card}>
+      <${Card} title="Tries">${d.attempts.length === 0 ? html`<${Empty}>There are no attempts yet.</${Empty}>` : html`<ol>${d.attempts.map((/** @type {any} */ a) => html`<li><${Attempt} of=${a} /></li>`)}</ol>`}</${Card}>
       <${Json} value=${d} />`}</${Await}></${Page}>`
 }
 
@@ -83,7 +83,7 @@ const pending = (/** @type {any} */ d) => (d && d.state !== 'pending' && !d.next
 /** @param {{of: any}} p */
 function Attempt({ of: a }) {
   return html`<p><${Time} at=${a.at} /> · ${a.status ? `status ${a.status}` : 'no answer'} · ${duration(a.latency_ms)}${a.error ? html` · <span class="wrong">${a.error}</span>` : ''}</p>
-    ${a.response_excerpt && html`<pre tabindex="0" role="region" aria-label="What was answered">${a.response_excerpt}</pre>`}`
+    ${a.response_excerpt && html`<pre tabindex="0" role="region" aria-label="Response">${a.response_excerpt}</pre>`}`
 }
 
 function Test() {
@@ -102,15 +102,15 @@ export function Secret() {
   const act = useAct(async () => {
     if (overlap !== '0') return rotate()
     ask({
-      title: 'Replace the secret at once?', act: rotate,
-      text: html`<p>The secret of now signs nothing more: whoever checks with it refuses every push until they have the new one.</p>`,
+      title: 'Replace the secret immediately?', act: rotate,
+      text: html`<p>The present secret stops signing immediately. Receivers refuse every webhook until they have the new secret.</p>`,
     })
   })
-  return html`<${Form} act=${act} submit="Rotate secret"><${Field} label="Both are valid" value=${overlap} onChange=${setOverlap} options=${[['86400', 'for a day'], ['3600', 'for an hour'], ['604800', 'for a week'], ['0', 'not at all: the new one at once']]} /></${Form}>
+  return html`<${Form} act=${act} submit="Rotate secret"><${Field} label="Both stay valid" value=${overlap} onChange=${setOverlap} options=${[['86400', 'for a day'], ['3600', 'for an hour'], ['604800', 'for a week'], ['0', 'not at all: only the new one']]} /></${Form}>
     ${made && html`<${Dialog} title="The new secret">
-      <p class="notice"><strong>This is shown only now.</strong> Receivers check signatures with it.</p>
+      <p class="notice"><strong>You can see this only now.</strong> Receivers check signatures with it.</p>
       <p class="secret"><code>${made.secret}</code><${Copy} text=${made.secret} label="Copy secret" shown="Copy secret" /></p>
-      ${made.previous_until && html`<p>The one before is good until <${Time} at=${made.previous_until} />.</p>`}
+      ${made.previous_until && html`<p>The previous one is valid until <${Time} at=${made.previous_until} />.</p>`}
       <div class="buttons"><button type="button" class="secondary" onClick=${() => setMade(null)}>Done</button></div></${Dialog}>`}`
 }
 
@@ -125,6 +125,6 @@ def is_ours(secret: str, raw_body: bytes, header: str) -> bool:
 function Verify() {
   return html`<p>Each push carries <code>x-agent-signature: sha256=…</code>, the HMAC-SHA256 of the raw body under the secret, and the three headers of
     Standard Webhooks (<code>webhook-id</code>, <code>webhook-timestamp</code>, <code>webhook-signature</code>), which its ready-made libraries check.
-    Compute it over the bytes as they came, before any JSON is read, and compare in constant time. While a rotation's overlap lasts, <code>x-agent-signature</code> is still
-    the previous secret's, and <code>webhook-signature</code> has both.</p><${Copy} text=${sample} label="Copy sample" shown="Copy sample" /><pre tabindex="0" role="region" aria-label="Sample in Python">${sample}</pre>`
+    Compute it over the raw bytes, before you parse the JSON, and compare in constant time. During a rotation's overlap, <code>x-agent-signature</code> is still
+    that of the previous secret, and <code>webhook-signature</code> has both.</p><${Copy} text=${sample} label="Copy sample" shown="Copy sample" /><pre tabindex="0" role="region" aria-label="Sample in Python">${sample}</pre>`
 }

@@ -16,7 +16,7 @@ export function Text({ text, citations }) {
   return html`<${Markdown} text=${text} cite=${cite} />
     ${all.length > 0 && html`<ol class="citations" aria-label="Citations">${all.map((c) => html`<li key=${c.n} class="small">
       [${c.n}] ${citedAt(c) ? html`<a href=${citedAt(c)}>${c.title}</a>${c.chunk.page_from ? `, page ${c.chunk.page_from}` : ''}: “${c.text}”`
-        : c.state === 'restricted' ? 'a document that you may not read' : 'a document that was deleted'}</li>`)}</ol>`}`
+        : c.state === 'restricted' ? 'a document that you may not read' : 'a deleted document'}</li>`)}</ol>`}`
 }
 
 /** @param {{result: any}} p */

@@ -57,7 +57,7 @@ export function Chart({ points, label, unit = compact, name }) {
     }
   }, [names.join('\n'), times.length > 0])
   useEffect(() => drawn.current?.setData(values), [JSON.stringify(values)])
-  if (times.length === 0) return html`<${Empty}>There is nothing in this time.</${Empty}>`
+  if (times.length === 0) return html`<${Empty}>There is no data in this time.</${Empty}>`
   return html`<div class="chart" ref=${box} role="img" aria-label="${label} over time; the table below has the numbers"></div>
     ${others > 0 && html`<p class="small">The ${series.length - 1} largest, and the other ${number(others)} together.</p>`}
     <details><summary>${label} as a table</summary><div class="table" tabindex="0" role="region" aria-label="${label} as a table"><table>

@@ -70,7 +70,7 @@ function Decision({ of, runId, made, left, busy, wrong, decide }) {
     ${made && html`<p role="status">${done[made.decision]}. ${busy ? 'Sending…' : left > 0 ? `It is sent when the other ${left === 1 ? 'decision is' : `${left} decisions are`} made, too.` : ''}
       ${!busy && html` <button type="button" class="link" onClick=${() => decide(null)}>Change</button>`}</p>`}
     <div hidden=${!!made}><${Needs} level="run" to="Deciding">${of.decidable === false
-      ? html`<p class="small">Others decide this: the agent's approvers, or where it names none the run's user and managers.</p>`
+      ? html`<p class="small">The agent's approvers decide this; without approvers, the run's user and managers do.</p>`
       : of.kind === 'clarification' ? html`<${Answer} of=${of} decide=${decide} />` : html`<${Approval} of=${of} runId=${runId} wrong=${wrong} decide=${decide} />`}</${Needs}></div>
   </section>`
 }
@@ -109,6 +109,6 @@ function Approval({ of, runId, wrong, decide }) {
         : html`<button type="button" class="secondary" onClick=${() => setEdited(null)}>Keep the arguments</button>`}`}>
     ${loading ? html`<${Loading} />` : edited !== null ? html`<${SchemaForm} schema=${schema} value=${edited} onChange=${setEdited} />${wrong && html`<p class="small wrong" role="alert">${wrong}</p>`}`
       : html`<${Arguments} of=${of} />`}
-    <${Field} label="Reason" help="Told to the agent when you reject." value=${reason} onChange=${setReason} />
+    <${Field} label="Reason" help="The agent gets it when you reject." value=${reason} onChange=${setReason} />
   </${Form}>`
 }

@@ -7,7 +7,7 @@ import { Empty, Plain } from './parts.js'
 export function Difference({ before, after, ignore = [] }) {
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])].filter((n) => !ignore.includes(n))
   const changed = names.filter((n) => JSON.stringify(before?.[n]) !== JSON.stringify(after?.[n]))
-  if (changed.length === 0) return html`<${Empty}>They say the same.</${Empty}>`
+  if (changed.length === 0) return html`<${Empty}>They are the same.</${Empty}>`
   return html`${changed.map((n) => html`<h3><code>${n}</code></h3><${Change} key=${n} name=${n} before=${text(before?.[n])} after=${text(after?.[n])} />`)}`
 }
 
@@ -15,7 +15,7 @@ export function Difference({ before, after, ignore = [] }) {
 function Change({ name, before, after }) {
   const all = lines(before, after)
   if (!all) {
-    return html`<p class="small">It has too many lines to compare them.</p>
+    return html`<p class="small">It has too many lines to compare.</p>
       <${Plain} text=${before} code="${name} before" /><${Plain} text=${after} code="${name} after" />`
   }
   return html`<pre class="diff" tabindex="0" role="region" aria-label="Change of ${name}">${all.map(([kind, line]) =>

@@ -52,7 +52,7 @@ export function useEdit(of, path, formOf, bodyOf = (changed) => changed) {
     },
   })
   const both = differ.filter((n) => !same(mine[n].was, theirs[n]))
-  const notice = both.length > 0 && html`<div class="notice" role="status"><p>Somebody has changed ${both.map((n) => html`<code>${n}</code> `)} meanwhile. What you typed is still here, and is put in its place when you save.
+  const notice = both.length > 0 && html`<div class="notice" role="status"><p>Another user has changed ${both.map((n) => html`<code>${n}</code> `)} in the meantime. Your input is kept, and replaces theirs when you save.
     <button type="button" class="link" onClick=${() => setMine((m) => Object.fromEntries(Object.entries(m).filter(([n]) => !both.includes(n))))}>Take theirs</button></p></div>`
   return {
     draft, bind, act, notice, saved,

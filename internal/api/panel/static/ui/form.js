@@ -117,7 +117,7 @@ export function Parsed({ read, write, value, onChange, ...rest }) {
 
 /** Names, with commas between them. @param {Omit<FieldProps, 'problem'>} p */
 export function Names(p) {
-  return html`<${Parsed} help="Names, with commas between them." ...${p} write=${(/** @type {string[]|null} */ v) => (v ?? []).join(', ')}
+  return html`<${Parsed} help="Names, separated by commas." ...${p} write=${(/** @type {string[]|null} */ v) => (v ?? []).join(', ')}
     read=${(/** @type {string} */ t) => t.split(',').map((s) => s.trim()).filter(Boolean)} />`
 }
 
@@ -221,8 +221,8 @@ export function BudgetFields({ value, onChange, error }) {
   return html`<fieldset class="row budget"><legend>Budget</legend>
     <${Field} label="Budget period" value=${b.period} options=${[['', 'no budget'], ['day', 'each day'], ['month', 'each month']]} onChange=${(/** @type {string} */ v) => set({ period: v })} error=${error} />
     ${b.period && html`
-      <${Field} label="Most tokens" type="number" min="1" name="budget.max_tokens" value=${b.max_tokens} onChange=${(/** @type {string} */ v) => set({ max_tokens: numberOrNull(v) })} error=${error} />
-      <${Field} label="Most runs" type="number" min="1" name="budget.max_runs" value=${b.max_runs} onChange=${(/** @type {string} */ v) => set({ max_runs: numberOrNull(v) })} error=${error} />`}
+      <${Field} label="Token limit" type="number" min="1" name="budget.max_tokens" value=${b.max_tokens} onChange=${(/** @type {string} */ v) => set({ max_tokens: numberOrNull(v) })} error=${error} />
+      <${Field} label="Run limit" type="number" min="1" name="budget.max_runs" value=${b.max_runs} onChange=${(/** @type {string} */ v) => set({ max_runs: numberOrNull(v) })} error=${error} />`}
   </fieldset>`
 }
 

@@ -105,10 +105,10 @@ function Choices({ sections, close }) {
   return html`<div ref=${list} onKeyDown=${keyed}>
     <form class="field" onSubmit=${first}><label for="goto">Id or name</label>
       <input id="goto" type="text" autofocus autocomplete="off" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} />
-      <small>Of a run, chat, agent, document, user, key and so on. Enter opens the first.</small></form>
+      <small>Search for a run, chat, agent, document, user or key. Enter opens the first hit.</small></form>
     <${Problem} error=${error} />
     <ul class="found" aria-label="Found">${all.map((f) => html`<li key=${to(f.parts)}><a href=${to(f.parts)} onClick=${close}><span>${f.name}</span> <span class="small">${f.kind}</span></a></li>`)}</ul>
-    <p class="small" role="status">${busy ? 'Looking…' : wanted && all.length === 0 && !error ? 'Nothing that you may see has this id or name.' : ''}</p></div>`
+    <p class="small" role="status">${busy ? 'Looking…' : wanted && all.length === 0 && !error ? 'Nothing with this id or name is visible to you.' : ''}</p></div>`
 }
 
 /** The service's results for a text, when typing ends. @param {string} text */
@@ -159,6 +159,6 @@ export function Find({ id }) {
     return () => asking.abort()
   }, [id, tries])
   return html`<${Page} title=${id} back=${['Overview', to(['overview'])]}><${Await} of=${{ ...answer, renew: () => setTries(tries + 1) }}>${(/** @type {Found[]} */ all) => (all.length === 0
-    ? html`<${Empty}>Nothing that you may see has this id.</${Empty}>`
+    ? html`<${Empty}>Nothing with this id is visible to you.</${Empty}>`
     : html`<ul>${all.map((f) => html`<li><a href=${to(f.parts)}>${f.name}</a> <span class="small">${f.kind}</span></li>`)}</ul>`)}</${Await}></${Page}>`
 }

@@ -143,7 +143,7 @@ export function useChosen(of, id, name) {
   const rows = all.filter((r) => ids.includes(r[id]))
   const box = (/** @type {string} */ label, /** @type {boolean} */ checked, /** @type {(on: boolean) => void} */ set) =>
     html`<input type="checkbox" aria-label=${label} checked=${checked} onChange=${(/** @type {any} */ e) => set(e.target.checked)} />`
-  const every = box('Choose all that are listed', all.length > 0 && rows.length === all.length, (on) => choose(on ? all.map((r) => r[id]) : []))
+  const every = box('Choose all in the list', all.length > 0 && rows.length === all.length, (on) => choose(on ? all.map((r) => r[id]) : []))
   const one = (/** @type {any} */ r) => box(`Choose ${name(r)}`, ids.includes(r[id]), (on) => choose((now) => (on ? [...now, r[id]] : now.filter((i) => i !== r[id]))))
   return { rows, choose, column: column(every, one) }
 }

@@ -58,6 +58,6 @@ export function readJson(text) {
   try {
     return JSON.parse(text)
   } catch (e) {
-    throw new Error(`No JSON yet: ${/** @type {Error} */ (e).message}`)
+    throw new Error(`This is not valid JSON: ${/** @type {Error} */ (e).message}`)
   }
 }

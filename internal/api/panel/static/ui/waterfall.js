@@ -10,7 +10,7 @@ export function Waterfall({ run, steps, interrupts }) {
   const bars = barsOf(run, steps, interrupts)
   const from = Date.parse(run.created_at)
   const to = Math.max(...bars.map((b) => b.to), from + 1)
-  if (bars.length === 0) return html`<${Empty}>It has not begun.</${Empty}>`
+  if (bars.length === 0) return html`<${Empty}>The run has not started.</${Empty}>`
   const ticks = ticksOf(to - from)
   const share = (/** @type {number} */ t) => `${(100 * (t - from)) / (to - from)}%`
   return html`<div class="table" tabindex="0" role="region" aria-label="Steps"><table class="waterfall">
