@@ -112,7 +112,7 @@ func a2aScenarios() []Story {
 			pending := task.Status.Message.Parts[1].(a2a.DataPart).Data["interrupts"].([]any)[0].(object)
 			assert.Equal(x, "echo", pending["tool"].(object)["name"])
 			for field, bad := range map[string]object{
-				"message.parts: decisions[0].arguments: the tool echo does not take them: text: got number": {
+				"message.parts: decisions[0].arguments: must fit the tool echo: text: got number": {
 					"interrupt_id": pending["id"], "decision": "edit", "arguments": object{"text": 7}},
 				"decision":     {"interrupt_id": pending["id"], "decision": "perhaps"},
 				"arguments":    {"interrupt_id": pending["id"], "decision": "edit", "arguments": 7},

@@ -191,7 +191,7 @@ func aguiScenarios() []Story {
 
 			f.says("u4", tool("paint", object{"color": "green"})).runs("r5")
 			assert.Equal(x, object{"type": "success"}, f.says("u5", "never mind").runs("r6").outcome())
-			assert.Contains(x, f.text(), "Answer: (no output: the user went on)")
+			assert.Contains(x, f.text(), "Answer: (no output: the user continued without it)")
 			assert.Contains(x, f.text(), "You said: never mind")
 		}},
 		{Name: "agui/approvals and questions are interrupts", Run: func(x *Actor) {

@@ -294,9 +294,10 @@ func chatScenarios() []Story {
 			lines := strings.Split(a.text("answer"), "\n")
 			require.Len(x, lines, 12, a.raw)
 			assert.Equal(x, []string{
-				"You said: before", "after", "", "echo → A", "calculate → 14", `none → error: there is no tool "none"`,
+				"You said: before", "after", "", "echo → A", "calculate → 14",
+				`none → error: the tool "none" does not exist`,
 				"", "search → error: no knowledge base", "1 2 3", "",
-				"echo → error: the arguments do not fit: it is no valid JSON (at byte 1)",
+				"echo → error: the arguments do not fit: it is not valid JSON (at byte 1)",
 			}, lines[:11])
 			assert.Regexp(x, `^current_time → 20\d\d-`, lines[11])
 			assert.Len(x, a.list("steps"), 6)

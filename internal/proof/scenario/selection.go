@@ -62,7 +62,7 @@ func haveTooManyTools(x *Actor) {
 	toolkit := x.post("/toolkits", kit).is(201).text("toolkit_id")
 	spec := object{"name": "Clerk", "toolkit_ids": []string{toolkit}, "can_ask": true}
 	refused := x.post("/agents", spec).problem(400, "invalid_request")
-	assert.Contains(x, refused.raw, "the agent would have 129 tools, and a model takes at most 128")
+	assert.Contains(x, refused.raw, "the agent would have 129 tools, but the limit is 128")
 	spec["can_ask"] = false
 	agent := x.post("/agents", spec).is(201).text("agent_id")
 	x.patch("/agents/"+agent, object{"can_ask": true}).problem(400, "invalid_request")
@@ -84,6 +84,6 @@ func haveTooManyTools(x *Actor) {
 	x.eventually("a run that fails in words", func() bool { // agents' tools may be some seconds old
 		failed := x.chat("agent_id", agent, "message", "hello")
 		return failed.status == 500 && assert.Contains(x, failed.raw,
-			"the agent has 129 tools, with those of its client, and a model takes at most 128")
+			"the agent and its client have 129 tools, but the limit is 128")
 	})
 }

@@ -170,7 +170,7 @@ func (h hostile) Discover(ctx context.Context, _ tool.Endpoint) ([]tool.Definiti
 		h.world.port(h.process, "discover")
 		if h.world.maybe("server hangs at a look") {
 			_ = h.machine.Sleep(ctx, time.Hour)
-			return nil, tool.Fail("the server did not answer in time")
+			return nil, tool.Fail("the server did not respond in time")
 		}
 	}
 	var list []tool.Definition
