@@ -71,7 +71,7 @@ func talksByAGUI(t *testing.T, client string, pending int) {
 	assert.Equal(t, "red", seen.FrontEndTool.Color)
 	assert.Equal(t, pending, seen.FrontEndTool.Pending)
 	assert.Equal(t, []string{"Answer: painted red"}, trimmed(seen.FrontEndTool.Said))
-	assert.Equal(t, []string{"Answer: (no output: the user went on)", "You said: never mind"},
+	assert.Equal(t, []string{"Answer: (no output: the user continued without it)", "You said: never mind"},
 		trimmed(seen.NoOutput.Said))
 	assert.Equal(t, "a", seen.Interrupts.Approved)
 	assert.True(t, seen.Interrupts.Same, "the result is of the call that was approved")

@@ -101,7 +101,7 @@ func greet(l *boot.Local) {
 	file := filepath.Join(l.Settings.DataDir, "operator.key")
 	key, shown := "$(cat '"+strings.ReplaceAll(file, "'", `'\''`)+"')", "kept in "+file
 	if l.First {
-		key, shown = l.Key, fmt.Sprintf("%s   (kept in %s, and not shown again)", l.Key, file)
+		key, shown = l.Key, fmt.Sprintf("%s   (stored in %s and not shown again)", l.Key, file)
 	}
 	metrics := ""
 	if l.MetricsURL != "" {

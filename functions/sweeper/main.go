@@ -24,7 +24,7 @@ func main() {
 			OnLeft: func(left map[string]int) {
 				p.Metrics.Left(left)
 				if len(left) > 0 {
-					p.Log.Warn("the sweep ended before its time and left work to the next one", "left", left)
+					p.Log.Warn("the sweep ended early and left work for the next one", "left", left)
 				}
 			},
 		}

@@ -233,7 +233,7 @@ func anIndexThatWasEmptiedIsRestored(t *testing.T, w world, operate func(...stri
 		text, _ := index["state"].(string)
 		return text
 	}
-	assert.Contains(t, operate("restore", "index"), "say -do")
+	assert.Contains(t, operate("restore", "index"), "add -do")
 	assert.Equal(t, "ready", state())
 	assert.Contains(t, operate("-do", "restore", "index"), "will be put into the index again")
 	require.Eventually(t, func() bool { return state() == "ready" && w.hits(t, "swordfish") == 1 }, 2*time.Minute,

@@ -117,7 +117,7 @@ func (w world) isRestored(t *testing.T, operate, script string) {
 	w.await(t, undone, "completed", time.Minute) // nothing may write while the table is restored
 
 	said := w.guided(t, operate, script, "EARLIER="+earlier, "THEN="+then.UTC().Format(time.RFC3339))
-	assert.Contains(t, said, "that is, they would be; say -do", "it is said before it is done")
+	assert.Contains(t, said, "this is a dry run; add -do to do it", "it is said before it is done")
 	assert.Contains(t, said, "2 objects are put back")
 	assert.Equal(t, http.StatusNotFound, w.get(t, "/runs/"+undone).status, "what came later is gone")
 	after := w.items(t, tables, core)

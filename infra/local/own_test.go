@@ -379,7 +379,7 @@ func operatorCommandsWork(t *testing.T, w world) {
 	assert.Contains(t, operate("slots", record.NoOrganization), "0 active runs, 0 wrong")
 	organization := w.stored(t, run).Organization
 	assert.Contains(t, operate("slots", organization), run+" is running\n1 active runs, 0 wrong")
-	assert.Contains(t, operate("nudge", run), "say -do")
+	assert.Contains(t, operate("nudge", run), "add -do")
 	assert.Contains(t, operate("-do", "nudge", run), "is running")
 
 	client := sqs.NewFromConfig(w.account)
@@ -390,7 +390,7 @@ func operatorCommandsWork(t *testing.T, w world) {
 	}
 	said := operate("-do", "redrive", "webhook")
 	assert.Contains(t, said, "sent again")
-	assert.Contains(t, said, "stays, as it would come back")
+	assert.Contains(t, said, "stays, because it would fail again")
 	assert.Contains(t, said, "2 dead letters")
 	for _, name := range []string{"webhook", "ingest"} {
 		prints, _ := apart("invoke", name, "../../events/samples/"+name+".json")

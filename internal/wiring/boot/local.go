@@ -152,7 +152,7 @@ func (l *Local) noteFull(h host.Host) func(cause error) {
 		defer mu.Unlock()
 		if now := h.Elapsed(); now >= next {
 			next = now + fullEvery
-			l.log.Error("the disk has no room for what is to be stored", "left_bytes", l.free(), "error", cause)
+			l.log.Error("the disk is full: free some space", "left_bytes", l.free(), "error", cause)
 		}
 	}
 }
@@ -204,7 +204,7 @@ func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Loc
 	if err != nil {
 		_ = listener.Close()
 		if errors.Is(err, disktable.ErrInUse) {
-			return nil, fmt.Errorf("DATA_DIR %s is in use by another process; stop that one or name another folder",
+			return nil, fmt.Errorf("DATA_DIR %s is in use by another process: stop that process or set another folder",
 				s.DataDir)
 		}
 		return nil, err
@@ -359,7 +359,7 @@ func (l *Local) firstStart(ctx context.Context) error {
 	if l.Key == "" {
 		first, err := l.tenants.Bootstrap(ctx)
 		if err != nil {
-			return fmt.Errorf("the first organization could not be made: %w", err)
+			return fmt.Errorf("the first organization could not be created: %w", err)
 		}
 		l.Key, l.First = first.Key, true
 		if err := writeSecretFile(file, l.Key+"\n"); err != nil {
@@ -368,7 +368,7 @@ func (l *Local) firstStart(ctx context.Context) error {
 	}
 	p, bad := l.tenants.Authenticate(ctx, l.Key)
 	if bad != nil {
-		l.log.Warn("the key in the file is not good any more", "file", file, "reason", bad)
+		l.log.Warn("the key in the file is no longer valid", "file", file, "reason", bad)
 		return nil
 	}
 	page, err := record.Resources[catalog.Agent](ctx, l.store, p.Scope(), "", 100)
@@ -400,7 +400,7 @@ func sealerOf(file string) (seal.Sealer, error) {
 	}
 	key, err := hex.DecodeString(strings.TrimSpace(string(kept)))
 	if err != nil {
-		return nil, fmt.Errorf("%s holds no key: %w", file, err)
+		return nil, fmt.Errorf("%s does not contain a key: %w", file, err)
 	}
 	return keyseal.New(key)
 }
@@ -548,7 +548,7 @@ func (l *Local) Stop() error {
 	}
 	if !within(workTime-time.Since(began), l.working.Wait) {
 		return errors.Join(err,
-			errors.New("some work does not end; it is lost, and goes on at the next start as after a crash"))
+			errors.New("some work did not end in time; it continues at the next start, as after a crash"))
 	}
 	for _, q := range l.queues {
 		q.Close()

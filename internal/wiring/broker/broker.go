@@ -103,7 +103,7 @@ func written(result any, err error) []byte {
 	}
 	if len(raw) > MaxAnswer {
 		return written(nil, problem.New(problem.TooLarge, "payload_too_large",
-			"what was asked for was done, and its answer has %d bytes: %d can be sent", len(raw), MaxAnswer))
+			"the operation succeeded, but its response has %d bytes; the limit is %d", len(raw), MaxAnswer))
 	}
 	return raw
 }
@@ -118,7 +118,7 @@ func (b *Broker) answer(ctx context.Context, raw []byte) (any, error) {
 	}
 	do, known := operations[ask.Operation]
 	if !known {
-		return nil, refuse("there is no operation %.100q", ask.Operation)
+		return nil, refuse("unknown operation %.100q", ask.Operation)
 	}
 	if ask.WaitMS <= 0 {
 		return nil, refuse("nobody waits for the answer")

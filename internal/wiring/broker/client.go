@@ -77,7 +77,7 @@ func ask[R any](ctx context.Context, c *Client, what operation, arguments any) (
 	}
 	if len(raw) > MaxAsk {
 		return result, problem.New(problem.TooLarge, "payload_too_large",
-			"what is asked for needs %d bytes: %d can be sent", len(raw), MaxAsk)
+			"the request has %d bytes; the limit is %d", len(raw), MaxAsk)
 	}
 	end := waiting.Start(ctx)
 	raw, err = c.Broker.Invoke(ctx, raw)
@@ -93,7 +93,7 @@ func ask[R any](ctx context.Context, c *Client, what operation, arguments any) (
 	case errors.Is(err, ErrNotAsked):
 		return result, problem.Retry(&unreached{err})
 	case err != nil:
-		return result, &unreached{fmt.Errorf("the broker gave no answer: %w", err)}
+		return result, &unreached{fmt.Errorf("the broker did not respond: %w", err)}
 	case answer.Failure != nil:
 		return result, received(*answer.Failure)
 	case answer.Result == nil:
@@ -212,7 +212,7 @@ func (m *Embedding) Embed(ctx context.Context, r embedding.Request) (embedding.R
 		err = last.err
 	}
 	if _, is := errors.AsType[*unreached](err); is && ctx.Err() == nil {
-		err = embedding.Fail(embedding.Retryable, "the embedding model cannot be asked now: %w", err)
+		err = embedding.Fail(embedding.Retryable, "the embedding model cannot be reached now: %w", err)
 	}
 	return reply, err
 }

@@ -270,7 +270,7 @@ func TestToolkitsAreAskedAlikeThroughABroker(t *testing.T) {
 		"a tool that fails":             {fails(tool.Fail("broken")), try("stays", "{}", never), "", "Error:broken"},
 		"a failure that tells a secret": {fails(tool.Fail(secret)), try("stays", "{}", never), "", "Error:[cred"},
 		"a tool that is not there":      {plain, try("no", "{}", never), "not_found", `tool "no"`},
-		"arguments that are none":       {plain, try("stays", "[]", never), "invalid_request", "no JSON object"},
+		"arguments that are none":       {plain, try("stays", "[]", never), "invalid_request", "not a JSON object"},
 		"arguments with a member twice": {plain, try("stays", `{"n":1,"n":2}`, never), "invalid_request", "twice"},
 		"arguments that do not fit":     {plain, try("stays", `{"n":"x"}`, never), "invalid_request", "arguments"},
 		"arguments that are too large":  {plain, try("stays", large, never), "invalid_request", "may have 262144"},

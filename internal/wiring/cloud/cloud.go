@@ -84,7 +84,7 @@ func (p *Platform) ReadSecrets(ctx context.Context) error {
 	}
 	var kept map[string]string
 	if err := json.Unmarshal([]byte(aws.ToString(out.SecretString)), &kept); err != nil {
-		return fmt.Errorf("the secrets in SECRETS_ARN are no JSON object of texts: %w", err)
+		return fmt.Errorf("the secrets in SECRETS_ARN must be a JSON object of strings: %w", err)
 	}
 	names := []string{"WEBHOOK_SECRET"}
 	for _, of := range registry.All() {
