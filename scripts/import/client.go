@@ -101,7 +101,7 @@ func (c *client) send(
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("%w, and the time is over", err)
+			return fmt.Errorf("%w, and the time limit has passed", err)
 		case <-timer.C:
 		}
 	}
@@ -130,7 +130,7 @@ func (c *client) once(
 	defer func() { _ = answer.Body.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	if err != nil || len(raw) > maxAnswer {
-		return errors.New("the API's answer broke off or is too long")
+		return errors.New("the API's response is incomplete or too long")
 	}
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		refused := &refusal{status: answer.StatusCode}
@@ -144,7 +144,7 @@ func (c *client) once(
 		return nil
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		return fmt.Errorf("the answer of %s is not the API's: %w", method, err)
+		return fmt.Errorf("the response of %s is not from this API: %w", method, err)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func list[T any](ctx context.Context, c *client, path, name string) ([]T, error)
 		}
 		var rows []T
 		if err := json.Unmarshal(page[name], &rows); err != nil {
-			return nil, fmt.Errorf("the list of %s is not the API's: %w", name, err)
+			return nil, fmt.Errorf("the list of %s is not from this API: %w", name, err)
 		}
 		all = append(all, rows...)
 		var next *string
@@ -230,7 +230,7 @@ func (c *client) file(ctx context.Context, name string, content []byte) (string,
 		return "", err
 	}
 	if made.Upload == nil {
-		return "", errors.New("the API does not say where the file is to be sent")
+		return "", errors.New("the API returned no upload address for the file")
 	}
 	address := made.Upload.URL
 	own := "/files/" + made.ID + "/content"

@@ -69,7 +69,7 @@ func TestWaitingEndsWithTheTime(t *testing.T) {
 		client.http.Transport = &answers{statuses: []int{503}}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		assert.ErrorContains(t, client.call(ctx, http.MethodGet, "/agents", nil, nil), "the time is over")
+		assert.ErrorContains(t, client.call(ctx, http.MethodGet, "/agents", nil, nil), "the time limit has passed")
 	})
 }
 

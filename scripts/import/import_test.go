@@ -187,7 +187,7 @@ func TestAssistantsOfOpenAI(t *testing.T) {
 	from := w.sample("openai")
 	out := w.succeeds(from)
 	assert.Contains(t, out, "the deployment has no provider openai; the agent has the model demo")
-	assert.Contains(t, out, "made 3, there already 0")
+	assert.Contains(t, out, "created 3, already present 0")
 
 	agent := w.rows("/agents", "agents")["Support desk"]
 	assert.Equal(t, "Answers customers of the bicycle shop.", agent["description"])
@@ -206,7 +206,7 @@ func TestAssistantsOfOpenAI(t *testing.T) {
 
 	before := w.counts()
 	out = w.succeeds(from)
-	assert.Contains(t, out, "made 0, there already 3")
+	assert.Contains(t, out, "created 0, already present 3")
 	assert.Equal(t, before, w.counts())
 
 	// The user names the URL that executes a function. The existing agent gets it.
@@ -238,7 +238,7 @@ func TestAgentsOfLetta(t *testing.T) {
 	from := w.sample("letta")
 	status, out, errs := w.imports(w.url, from)
 	require.Equal(t, failed, status, "the server of tools wants a token")
-	assert.Contains(t, errs, "run again to go on")
+	assert.Contains(t, errs, "run again to continue")
 	assert.Contains(t, out, "run again with -bearer")
 	keeper := w.rows("/agents", "agents")["Keeper"]
 	assert.Empty(t, keeper["toolkit_ids"])
@@ -488,7 +488,7 @@ func TestWhatCannotBeReadIsNoSuccess(t *testing.T) {
 	for _, more := range [][]string{{"-dry-run"}, nil} {
 		status, out, errs := w.imports(w.url, from, more...)
 		assert.Equal(t, failed, status, out)
-		assert.Contains(t, errs, "not everything could be read")
+		assert.Contains(t, errs, "some parts could not be read")
 	}
 	assert.Contains(t, w.rows("/agents", "agents"), "A")
 }
@@ -507,7 +507,7 @@ func TestMistakesOfTheCommandLine(t *testing.T) {
 		"no pair":     {[]string{"-from", "x", "-model", "gpt-4o"}, "must be NAME=VALUE", misuse},
 		"no token":    {[]string{"-from", "x", "-dry-run", "-bearer", "h=NOWHERE"}, "NOWHERE is not set", misuse},
 		"no file":     {[]string{"-from", "nowhere", "-dry-run"}, "nowhere", failed},
-		"nothing":     {[]string{"-from", "testdata/openai/files", "-dry-run"}, "there is no export", failed},
+		"nothing":     {[]string{"-from", "testdata/openai/files", "-dry-run"}, "the path has no export", failed},
 		"help":        {[]string{"-h"}, "-base-url", done},
 		"unknown one": {[]string{"-what"}, "-what", misuse},
 	} {

@@ -72,11 +72,13 @@ func parse(args []string, errs io.Writer) (command, error) {
 	flags := flag.NewFlagSet("import", flag.ContinueOnError)
 	flags.SetOutput(errs)
 	flags.StringVar(&c.from, "from", "", "the export: a file or a folder")
-	flags.StringVar(&c.base, "base-url", "http://127.0.0.1:8080/api/v1", "the API; its key is in "+keyVariable)
-	flags.BoolVar(&c.dry, "dry-run", false, "print the plan and the report, and call nothing")
-	flags.DurationVar(&c.limit, "limit", time.Hour, "how long all of it may take, with the documents becoming ready")
-	flags.Func("model", "OLD=PROVIDER/NAME, the model to take instead; may be repeated", into(c.options.Models))
-	flags.Func("tool", "FUNCTION=URL, which executes a function; may be repeated", into(c.options.Tools))
+	flags.StringVar(&c.base, "base-url", "http://127.0.0.1:8080/api/v1",
+		"the URL of the API; its key is in "+keyVariable)
+	flags.BoolVar(&c.dry, "dry-run", false, "only print the plan and the report; call nothing")
+	flags.DurationVar(&c.limit, "limit", time.Hour,
+		"the time limit of the import, including the ingestion of documents")
+	flags.Func("model", "OLD=PROVIDER/NAME, the model to use instead; may be repeated", into(c.options.Models))
+	flags.Func("tool", "FUNCTION=URL, the URL that executes a function; may be repeated", into(c.options.Tools))
 	flags.Func("bearer", "HOST=VARIABLE, the environment variable with the bearer token of toolkits at that host; may "+
 		"be repeated", into(c.bearers))
 	if err := flags.Parse(args); err != nil {
@@ -84,7 +86,7 @@ func parse(args []string, errs io.Writer) (command, error) {
 	}
 	if c.from == "" || flags.NArg() > 0 {
 		flags.Usage()
-		return c, errors.New("-from is required, and nothing beside flags")
+		return c, errors.New("-from is required, and only flags are allowed")
 	}
 	return c, nil
 }
@@ -97,7 +99,7 @@ func run(ctx context.Context, args []string, environ func(string) string, out, e
 	}
 	key := environ(keyVariable)
 	if err == nil && !c.dry && key == "" {
-		err = errors.New(keyVariable + " must hold an API key of level manage")
+		err = errors.New(keyVariable + " must contain an API key of level manage")
 	}
 	tokens := map[string]string{}
 	for host, variable := range c.bearers {
@@ -155,4 +157,4 @@ func (c command) carry(ctx context.Context, files fs.FS, only string, m *maker) 
 	return err
 }
 
-var errUnread = errors.New("not everything could be read: mend what the report says is not read, and run again")
+var errUnread = errors.New("some parts could not be read: fix the parts in the report, and run again")

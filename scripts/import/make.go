@@ -42,7 +42,7 @@ type maker struct {
 // waiting is a document that may not be ready yet.
 type waiting struct{ base, id, title, source string }
 
-var errPartly = errors.New("not everything could be made: run again to go on")
+var errPartly = errors.New("some parts could not be created: run again to continue")
 
 // make returns an error when something could not be made.
 func (m *maker) make(ctx context.Context) error {
@@ -50,10 +50,10 @@ func (m *maker) make(ctx context.Context) error {
 	m.say("")
 	err := m.all(ctx)
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nmade %d, there already %d\n", m.made, m.there)
+	fmt.Fprintf(&b, "\ncreated %d, already present %d\n", m.made, m.there)
 	if len(m.notes) > 0 {
 		b.WriteString("\n")
-		plan.WriteFindings(&b, "what did not fit this deployment", m.notes)
+		plan.WriteFindings(&b, "parts that did not fit this deployment", m.notes)
 	}
 	if len(m.failures) > 0 {
 		b.WriteString("\n")
@@ -107,7 +107,7 @@ func (m *maker) failed(source, what, do string) {
 func (m *maker) fail(source, do string, err error) error {
 	r, refused := errors.AsType[*refusal](err)
 	if !refused || r.passing() || r.status == http.StatusUnauthorized || r.status == http.StatusForbidden {
-		return fmt.Errorf("%s: %w; run again to go on", plan.Clean(source), err)
+		return fmt.Errorf("%s: %w; run again to continue", plan.Clean(source), err)
 	}
 	m.failed(source, err.Error(), do)
 	return nil
@@ -172,16 +172,16 @@ func (m *maker) makeToolkit(ctx context.Context, t plan.Toolkit) (made toolkitRo
 			break
 		}
 	}
-	what := fmt.Sprintf("the server lacks %d of its tools or more: there is no toolkit", maxLacking)
+	what := fmt.Sprintf("the server lacks %d or more of its tools: no toolkit was created", maxLacking)
 	if len(body.Enabled) == 0 {
-		what = "none of its tools is left: there is no toolkit"
+		what = "none of its tools is left: no toolkit was created"
 	}
 	m.failed(source, what,
-		"create the toolkit yourself, under this name, with the tools that the server has now, and run again")
+		"create a toolkit of this name yourself, with the server's present tools, and run again")
 	return made, nil
 }
 
-const toolkitHelp = "where the server wants a bearer token, run again with -bearer; for other credentials create " +
+const toolkitHelp = "if the server needs a bearer token, run again with -bearer; for other credentials create " +
 	"the toolkit yourself, under this name, and run again; a private address must be in the deployment's " +
 	"TOOL_ALLOW_HOSTS"
 
@@ -255,7 +255,7 @@ func (m *maker) addDocument(ctx context.Context, base, baseName string, d plan.D
 	if d.Path != "" {
 		var err error
 		if content, err = m.read(d.Path); err != nil {
-			m.failed(source, err.Error(), "mend the export and run again")
+			m.failed(source, err.Error(), "fix the export and run again")
 			return nil //nolint:nilerr // noted
 		}
 	}
@@ -318,12 +318,12 @@ func (m *maker) fit(a *plan.Agent) plan.Model {
 	switch {
 	case wanted.Provider == "demo", m.models[wanted.String()]:
 	case m.providers[wanted.Provider]:
-		m.note(plan.Notice, a.Source, "model "+wanted.String()+" is not among those that the deployment reaches now; "+
-			"the agent has it all the same", "see GET /models, and run again with -model OLD=PROVIDER/NAME, or edit "+
+		m.note(plan.Notice, a.Source, "model "+wanted.String()+" is not a model that the deployment reaches now; "+
+			"the agent uses it anyway", "see GET /models, and run again with -model OLD=PROVIDER/NAME, or edit "+
 			"the agent")
 	default:
 		m.note(plan.Changed, a.Source, "model "+wanted.String()+": the deployment has no provider "+wanted.Provider+
-			"; the agent has the model demo, which repeats what it is told",
+			"; the agent has the model demo, which repeats its input",
 			"configure the provider and run again, or run again with -model OLD=PROVIDER/NAME")
 		wanted.Provider, wanted.Name, wanted.Chosen = "demo", "", false // it replaces nothing
 	}

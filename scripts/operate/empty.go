@@ -44,7 +44,7 @@ func (o *operator) empty(ctx context.Context, what string) error {
 	}
 	o.say("%d versions of objects in %s are deleted", count, bucket)
 	if !o.do {
-		o.say("that is, they would be; say -do")
+		o.say("this is a dry run; add -do to do it")
 	}
 	return nil
 }

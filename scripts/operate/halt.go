@@ -27,7 +27,7 @@ const (
 // After a wasted attempt the queue hides the message for a while, and after several it becomes a dead letter.
 func (o *operator) halt(ctx context.Context, stop bool, what string) error {
 	if what != "functions" {
-		return errors.New("say stop functions, or start functions")
+		return errors.New("use stop functions, or start functions")
 	}
 	if stop {
 		if err := o.listen(ctx, false); err != nil {
@@ -40,7 +40,7 @@ func (o *operator) halt(ctx context.Context, stop bool, what string) error {
 			continue
 		}
 		if !o.do {
-			o.say("%s would be %s; say -do", name, map[bool]string{true: "stopped", false: "started"}[stop])
+			o.say("%s would be %s; add -do to do it", name, map[bool]string{true: "stopped", false: "started"}[stop])
 			continue
 		}
 		function, err := o.lambdas.GetFunction(ctx,
@@ -112,7 +112,7 @@ func (o *operator) listen(ctx context.Context, read bool) error {
 			return err
 		}
 		if !o.do {
-			o.say("the queue %s would be read: %t; say -do", name, read)
+			o.say("the queue %s would be read: %t; add -do to do it", name, read)
 			continue
 		}
 		queue, err := o.queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &address,
@@ -166,5 +166,5 @@ func (o *operator) settled(ctx context.Context, id string) error {
 		case <-time.After(settleEvery):
 		}
 	}
-	return fmt.Errorf("the reading of a queue does not settle (mapping %s); do it again", id)
+	return fmt.Errorf("the event source mapping %s does not settle; run the command again", id)
 }

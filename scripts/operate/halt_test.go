@@ -130,7 +130,7 @@ func TestStoppedFunctionsStartWithWhatWasTheirOwn(t *testing.T) {
 	f := stage()
 	o, out := f.operator(t)
 	require.NoError(t, o.halt(t.Context(), true, "functions"))
-	assert.Contains(t, out.String(), "say -do")
+	assert.Contains(t, out.String(), "add -do")
 	assert.Equal(t, map[string]int{"worker": 400}, f.own, "nothing is done without -do")
 
 	o.do = true

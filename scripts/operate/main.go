@@ -55,7 +55,7 @@ import (
 
 func main() {
 	stage := flag.String("stage", "", "the stage, as in infra/stage")
-	do := flag.Bool("do", false, "do it, rather than say what would be done")
+	do := flag.Bool("do", false, "do it; without this flag the command only prints its effects")
 	flag.Parse()
 	if err := run(context.Background(), os.Stdout, *stage, *do, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "operate:", err)
@@ -78,7 +78,7 @@ type operator struct {
 
 func run(ctx context.Context, out io.Writer, stage string, do bool, args []string) error {
 	if stage == "" || len(args) < 2 {
-		return errors.New("say -stage NAME and what to do: dead-letters, redrive or discard QUEUE; show or nudge " +
+		return errors.New("use -stage NAME and a command: dead-letters, redrive or discard QUEUE; show or nudge " +
 			"RUN or DOCUMENT; slots ORGANIZATION; stop or start functions; restore table FROM, restore blobs TIME, " +
 			"restore index; secret NAME; empty blobs; reroll ORGANIZATION DATE; invoke FUNCTION FILE")
 	}
@@ -131,7 +131,7 @@ func run(ctx context.Context, out io.Writer, stage string, do bool, args []strin
 	case "invoke":
 		return o.invoke(ctx, which, args[2:])
 	default:
-		return fmt.Errorf("%q is nothing that can be done here", what)
+		return fmt.Errorf("unknown command %q", what)
 	}
 }
 
@@ -140,12 +140,12 @@ func (o *operator) say(format string, args ...any) { _, _ = fmt.Fprintf(o.out, f
 // queue finds a queue and its dead-letter queue by purpose: run, webhook, job or ingest.
 func (o *operator) queue(name string) (address, dead string, err error) {
 	if name == "" {
-		return "", "", errors.New("a queue is run, webhook, job or ingest")
+		return "", "", errors.New("a queue is required: run, webhook, job or ingest")
 	}
 	prefix := strings.ToUpper(name[:1]) + name[1:]
 	address, dead = o.outputs[prefix+"QueueAddress"], o.outputs[prefix+"DeadAddress"]
 	if address == "" || dead == "" {
-		return "", "", fmt.Errorf("there is no queue %q: it is run, webhook, job or ingest", name)
+		return "", "", fmt.Errorf("unknown queue %q: use run, webhook, job or ingest", name)
 	}
 	return address, dead, nil
 }
@@ -207,7 +207,7 @@ func (o *operator) release(ctx context.Context, queue string, messages []types.M
 				Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: 0})
 		}
 		if _, err := o.queues.ChangeMessageVisibilityBatch(ctx, in); err != nil {
-			return fmt.Errorf("what was listed is visible again in a minute: %w", err)
+			return fmt.Errorf("the listed messages are visible again in one minute: %w", err)
 		}
 	}
 	return nil // a message that is not in flight any more is visible already
@@ -224,10 +224,10 @@ func (o *operator) redrive(ctx context.Context, name string) error {
 		_, poison := sqsqueue.Delivered(aws.ToString(m.Body), "", m.Attributes)
 		switch {
 		case poison != nil:
-			o.say("  stays, as it would come back; discard it: %v", poison)
+			o.say("  stays, because it would fail again; discard it: %v", poison)
 			return false, nil //nolint:nilerr // said just now
 		case !o.do:
-			o.say("  would be sent again; say -do")
+			o.say("  would be sent again; add -do to do it")
 			return false, nil
 		}
 		in := &sqs.SendMessageInput{QueueUrl: &address, MessageBody: m.Body}
@@ -251,7 +251,7 @@ func (o *operator) delete(ctx context.Context, queue string, m types.Message) (b
 // discard removes the dead letters with these ids.
 func (o *operator) discard(ctx context.Context, name string, ids []string) error {
 	if len(ids) == 0 {
-		return errors.New("say which: discard QUEUE MESSAGE_ID...; dead-letters lists them")
+		return errors.New("a message id is required: discard QUEUE MESSAGE_ID...; dead-letters lists the ids")
 	}
 	_, dead, err := o.queue(name)
 	if err != nil {
@@ -265,7 +265,7 @@ func (o *operator) discard(ctx context.Context, name string, ids []string) error
 		case at < 0:
 			return false, nil
 		case !o.do:
-			o.say("  would be discarded; say -do")
+			o.say("  would be discarded; add -do to do it")
 		default:
 			o.say("  discarded")
 		}
@@ -304,7 +304,7 @@ func (o *operator) find(ctx context.Context, id string) (found, error) {
 	}
 	d, err := record.Resource[catalog.Document](ctx, o.store, record.System(), id)
 	if problem.Is(err, "not_found") {
-		return found{}, fmt.Errorf("there is no run and no document %s", id)
+		return found{}, fmt.Errorf("no run or document has the id %s", id)
 	}
 	return found{d.Value, d.Value.Organization, string(d.Value.Ingestion.Status), d.Version(), d.Value.Ingestion.Due,
 		events.NudgeDocument, "IngestQueueAddress"}, err
@@ -333,7 +333,7 @@ func (o *operator) nudge(ctx context.Context, id string) error {
 	}
 	o.say("%s %s is %s", f.kind, id, f.status)
 	if !o.do {
-		o.say("somebody would look at it; say -do")
+		o.say("it would be processed; add -do to do it")
 		return nil
 	}
 	return sqsqueue.New(o.queues, o.outputs[f.queue]).Send(ctx, queue.Message{
@@ -345,7 +345,7 @@ func (o *operator) nudge(ctx context.Context, id string) error {
 // the daily job.
 func (o *operator) reroll(ctx context.Context, organization string, days []string) error {
 	if len(days) != 1 {
-		return errors.New("say from which day on, in UTC: reroll ORGANIZATION 2026-01-31")
+		return errors.New("a first day in UTC is required: reroll ORGANIZATION 2026-01-31")
 	}
 	from, err := time.Parse(time.DateOnly, days[0])
 	if err != nil {
@@ -361,7 +361,7 @@ func (o *operator) reroll(ctx context.Context, organization string, days []strin
 	}
 	o.say("days are rolled up until %s, and final until %s", before.Value.Days, before.Value.Checked)
 	if !o.do {
-		o.say("they would be rolled up again from %s on; say -do", from)
+		o.say("they would be rolled up again from %s on; add -do to do it", from)
 		return nil
 	}
 	return (&analytics.Analytics{Store: o.store, Host: host.System()}).Again(ctx, organization, from)
@@ -371,7 +371,8 @@ func (o *operator) reroll(ctx context.Context, organization string, days []strin
 func (o *operator) invoke(ctx context.Context, name string, files []string) error {
 	function := o.outputs[strings.ToUpper(name[:1])+name[1:]+"FunctionName"]
 	if function == "" || len(files) != 1 {
-		return fmt.Errorf("say invoke FUNCTION FILE; there is no function %q, or no one file", name)
+		return fmt.Errorf("use invoke FUNCTION FILE, with one file: %q is not a function, or the file is missing",
+			name)
 	}
 	event, err := os.ReadFile(files[0])
 	if err != nil {

@@ -38,7 +38,7 @@ func (o *operator) restore(ctx context.Context, what string, from []string) erro
 		}
 		return o.restoreBlobs(ctx, then)
 	}
-	return errors.New("say restore table FROM, restore blobs 2026-01-31T12:00:00Z, or restore index")
+	return errors.New("use restore table FROM, restore blobs 2026-01-31T12:00:00Z, or restore index")
 }
 
 // restoreIndex starts a job that puts all stored documents into the index again. It is for an index that was emptied,
@@ -46,7 +46,7 @@ func (o *operator) restore(ctx context.Context, what string, from []string) erro
 // minute.
 func (o *operator) restoreIndex(ctx context.Context) error {
 	if !o.do {
-		o.say("all knowledge bases would say that they are being rebuilt until all is in the index again; say -do")
+		o.say("all knowledge bases would have the state rebuilding until the index is complete; add -do to do it")
 		return nil
 	}
 	k := &knowledge.Knowledge{Store: o.store, Host: host.System(), IndexID: o.outputs["VectorBucket"]}
@@ -95,9 +95,9 @@ func (o *operator) restoreTable(ctx context.Context, from string) error {
 	}); err != nil {
 		return err
 	}
-	o.say("%d items of %s put into %s, %d that it has not deleted there", put.Load(), from, to, deleted.Load())
+	o.say("%d items of %s written to %s, %d extra items deleted there", put.Load(), from, to, deleted.Load())
 	if !o.do {
-		o.say("that is, they would be; say -do")
+		o.say("this is a dry run; add -do to do it")
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (o *operator) write(ctx context.Context, table string, n int, one func(int)
 		}
 		for try := 0; len(batch) > 0; try++ {
 			if try == maxTries {
-				return fmt.Errorf("%s takes no more writes now; do it again later, it goes on", table)
+				return fmt.Errorf("%s accepts no more writes now; run the command again later to continue", table)
 			}
 			if err := pause(ctx, try); err != nil {
 				return err
@@ -189,7 +189,7 @@ func (o *operator) missing(ctx context.Context, table string, keys []item) ([]it
 		batch := keys[at:min(at+keysATime, len(keys))]
 		for try := 0; len(batch) > 0; try++ {
 			if try == maxTries {
-				return nil, fmt.Errorf("%s takes no more reads now; do it again later, it goes on", table)
+				return nil, fmt.Errorf("%s accepts no more reads now; run the command again later to continue", table)
 			}
 			if err := pause(ctx, try); err != nil {
 				return nil, err
@@ -289,9 +289,9 @@ func (o *operator) restoreBlobs(ctx context.Context, then time.Time) error {
 			return err
 		}
 	}
-	o.say("%d objects are put back to what they were at %s", restored, then.Format(time.RFC3339))
+	o.say("%d objects are restored to their state at %s", restored, then.Format(time.RFC3339))
 	if !o.do {
-		o.say("that is, they would be; say -do")
+		o.say("this is a dry run; add -do to do it")
 	}
 	return nil
 }

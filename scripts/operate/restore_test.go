@@ -127,8 +127,8 @@ func TestATableBecomesWhatAnotherIs(t *testing.T) {
 		tables: dynamodb.NewFromConfig(clientConfig(t, d))}
 
 	require.NoError(t, o.restore(t.Context(), "table", []string{"earlier"}))
-	assert.Contains(t, out.String(), "400 items of earlier put into core, 300 that it has not deleted there\n")
-	assert.Contains(t, out.String(), "say -do")
+	assert.Contains(t, out.String(), "400 items of earlier written to core, 300 extra items deleted there\n")
+	assert.Contains(t, out.String(), "add -do")
 	assert.Len(t, d.items["core"], 600, "nothing is done without -do")
 
 	o.do = true
@@ -214,7 +214,7 @@ func TestABucketIsEmptiedOfEveryVersion(t *testing.T) {
 	o := &operator{out: out, outputs: map[string]string{"Bucket": "blobs"}, objects: s3.NewFromConfig(
 		clientConfig(t, b), func(o *s3.Options) { o.UsePathStyle = true })}
 	require.NoError(t, o.empty(t.Context(), "blobs"))
-	assert.Contains(t, out.String(), "5 versions of objects in blobs are deleted\nthat is, they would be; say -do")
+	assert.Contains(t, out.String(), "5 versions of objects in blobs are deleted\nthis is a dry run; add -do to do it")
 	assert.Empty(t, b.deleted)
 	o.do = true
 	require.NoError(t, o.empty(t.Context(), "blobs"))

@@ -32,7 +32,7 @@ func (o *operator) secret(ctx context.Context, name string, in io.Reader) error 
 			}
 		}
 		slices.Sort(known)
-		return fmt.Errorf("%q is no secret of a deployment; there are %s", name, strings.Join(known, ", "))
+		return fmt.Errorf("unknown secret %q: use one of %s", name, strings.Join(known, ", "))
 	}
 	read, err := io.ReadAll(io.LimitReader(in, maxSecret+1))
 	if err != nil {
@@ -40,7 +40,7 @@ func (o *operator) secret(ctx context.Context, name string, in io.Reader) error 
 	}
 	value := strings.TrimSpace(string(read))
 	if value == "" || len(value) > maxSecret {
-		return errors.New("say the value on the input: operate -do secret NAME <FILE")
+		return errors.New("send the value on standard input: operate -do secret NAME <FILE")
 	}
 	function, err := o.lambdas.GetFunctionConfiguration(ctx,
 		&lambda.GetFunctionConfigurationInput{FunctionName: aws.String(o.outputs["WorkerFunctionName"])})
@@ -57,12 +57,12 @@ func (o *operator) secret(ctx context.Context, name string, in io.Reader) error 
 	}
 	kept := map[string]string{}
 	if err := json.Unmarshal([]byte(aws.ToString(now.SecretString)), &kept); err != nil {
-		return fmt.Errorf("the deployment's secret is no JSON object of texts: %w", err)
+		return fmt.Errorf("the deployment's secret must be a JSON object of strings: %w", err)
 	}
 	kept[name] = value
 	o.say("the deployment's secrets are %s", strings.Join(slices.Sorted(maps.Keys(kept)), ", "))
 	if !o.do {
-		o.say("%s would be set; say -do", name)
+		o.say("%s would be set; add -do to do it", name)
 		return nil
 	}
 	whole, err := json.Marshal(kept)

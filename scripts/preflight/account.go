@@ -195,7 +195,7 @@ func (c *account) askConcurrency(ctx context.Context, a *answers) error {
 		return err
 	}
 	if out.AccountLimit == nil {
-		return errors.New("Lambda says no limit") //nolint:staticcheck // a name
+		return errors.New("Lambda returned no limit") //nolint:staticcheck // a name
 	}
 	a.concurrency = int(out.AccountLimit.ConcurrentExecutions)
 	a.unreserved = int(aws.ToInt32(out.AccountLimit.UnreservedConcurrentExecutions))
@@ -255,7 +255,7 @@ func (c *account) quotaNamed(ctx context.Context, a *answers, key string) error 
 			}
 		}
 	}
-	return errors.New("Service Quotas does not name " + q.name) //nolint:staticcheck // a name
+	return errors.New("Service Quotas does not list " + q.name) //nolint:staticcheck // a name
 }
 
 // modelsOf returns the models of Bedrock in a stage's settings.

@@ -164,7 +164,7 @@ func TestAnAccountIsAsked(t *testing.T) {
 			"VPCs\n",
 		"ok    CloudFront\n", "ok    certificate\n", "ok    Lambda's concurrency\n", "ok    API Gateway's throttle\n",
 		"ok    DynamoDB's throughput\n", "ok    Fargate's CPUs\n", "ok    Step Functions\n",
-		"warn  models of Bedrock: nobody has agreed to the terms of us.anthropic.claude-x-v1:0",
+		"warn  models of Bedrock: the terms of us.anthropic.claude-x-v1:0 are not accepted",
 		"warn  mail of alarms: a@example.com has not confirmed",
 		"warn  budget: the tag stage is not active",
 	} {
@@ -202,7 +202,7 @@ func TestWhereNothingMayBeAskedButWhoOneIs(t *testing.T) {
 	a, fatal := look(t.Context(), out, accountOn(t, s), staged())
 	assert.Zero(t, fatal, out)
 	assert.Equal(t, len(checks)-2, strings.Count(out.String(), "could not be checked: these credentials may not "+
-		"do"), out)
+		"call"), out)
 	_, known := a.facts()
 	assert.False(t, known, "and nothing can be deployed")
 }
@@ -222,6 +222,6 @@ func TestWhatIsNotThereIsAnAnswer(t *testing.T) {
 	s.answers["GET /inference-profiles/us.anthropic.claude-x-v1%3A0"] = "!ResourceNotFoundException"
 	_, fatal := look(t.Context(), out, accountOn(t, s), staged())
 	assert.Equal(t, 1, fatal, out)
-	assert.Contains(t, out.String(), "there is no certificate")
+	assert.Contains(t, out.String(), "the certificate")
 	assert.Contains(t, out.String(), "us.anthropic.claude-x-v1:0 is no model")
 }

@@ -128,7 +128,7 @@ func look(ctx context.Context, out io.Writer, c *account, s stage.Stage) (*answe
 			break // no other check can be made
 		}
 	}
-	_, _ = fmt.Fprintf(out, "%s: %d would make the deploy fail, %d may matter\n", s.Name, fatal, warned)
+	_, _ = fmt.Fprintf(out, "%s: %d errors would stop the deploy, %d warnings\n", s.Name, fatal, warned)
 	return a, fatal
 }
 
@@ -137,10 +137,10 @@ func look(ctx context.Context, out io.Writer, c *account, s stage.Stage) (*answe
 func unanswered(k check, err error) []finding {
 	switch {
 	case k.name == identityCheck:
-		return fails("no credentials of AWS work here (%s); log in (aws sso login, or aws configure), or name a "+
+		return fails("AWS credentials do not work (%s); log in (aws sso login, or aws configure), or choose a "+
 			"profile in AWS_PROFILE", plain(err))
 	case denied(err):
-		return warns("could not be checked: these credentials may not do %s; allow that, or look yourself", k.asks)
+		return warns("could not be checked: these credentials may not call %s; allow it, or check yourself", k.asks)
 	default:
 		return warns("could not be checked: %s", plain(err))
 	}

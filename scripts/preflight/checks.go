@@ -83,10 +83,10 @@ func judgeCommit(a *answers) []finding {
 	case !a.dirty:
 		return nil
 	case a.stage.Precious:
-		return fails("the tree has changes that are in no commit, and %s is precious: commit them, so that what runs "+
+		return fails("the tree has uncommitted changes, and %s is precious: commit them, so that the deployed version "+
 			"can be found again and rolled back", a.stage.Name)
 	default:
-		return warns("the tree has changes that are in no commit: what is deployed cannot be found again")
+		return warns("the tree has uncommitted changes: commit them to keep the deployed version")
 	}
 }
 
@@ -113,7 +113,7 @@ func judgeStacks(a *answers) (found []finding) {
 			found = append(found, fails("%s could not be rolled back and takes no update: aws cloudformation "+
 				"continue-update-rollback --stack-name %s", name, name)...)
 		case strings.HasSuffix(status, "_IN_PROGRESS") && status != "REVIEW_IN_PROGRESS":
-			found = append(found, fails("%s is %s: somebody deploys it right now; wait until that is over", name,
+			found = append(found, fails("%s is %s: another deploy is running; wait for its end", name,
 				status)...)
 		}
 	}
@@ -184,8 +184,8 @@ func judgeCertificate(a *answers) []finding {
 	c := a.certificate
 	switch {
 	case !c.found:
-		return fails("there is no certificate %s; request one in us-east-1: aws acm request-certificate --region "+
-			"us-east-1 --validation-method DNS --domain-name %s", a.stage.Certificate, a.stage.Domain)
+		return fails("the certificate %s does not exist; request one in us-east-1: aws acm request-certificate "+
+			"--region us-east-1 --validation-method DNS --domain-name %s", a.stage.Certificate, a.stage.Domain)
 	case c.status != "ISSUED":
 		return fails("the certificate is %s, and CloudFront takes it once it is ISSUED: add the record that aws acm "+
 			"describe-certificate --region us-east-1 --certificate-arn %s shows to the domain's DNS", c.status,
@@ -279,13 +279,13 @@ func judgeModels(a *answers) (found []finding) {
 		m := a.models[name]
 		switch {
 		case !m.known:
-			found = append(found, warns("%s is no model and no inference profile that Bedrock has in %s; aws bedrock "+
+			found = append(found, warns("%s is not a model or inference profile of Bedrock in %s; aws bedrock "+
 				"list-foundation-models and aws bedrock list-inference-profiles list them", name, a.region)...)
 		case !m.profile && m.region == "NOT_AVAILABLE":
 			found = append(found, warns("%s is not in %s; name an inference profile (aws bedrock "+
 				"list-inference-profiles), or another Region's model", name, a.region)...)
 		case m.agreement != "" && m.agreement != "AVAILABLE":
-			found = append(found, warns("nobody has agreed to the terms of %s (%s): open it once in the console of "+
+			found = append(found, warns("the terms of %s are not accepted (%s): open it once in the console of "+
 				"Bedrock, as somebody with aws-marketplace:Subscribe; runs with it fail until then", name,
 				strings.ToLower(m.agreement))...)
 		case m.entitlement == "NOT_AVAILABLE" || m.authorized == "NOT_AUTHORIZED":
@@ -298,7 +298,7 @@ func judgeModels(a *answers) (found []finding) {
 
 func judgeSubscriptions(a *answers) []finding {
 	if a.stage.AlarmEmail == "" {
-		return warns("the stage has no AlarmEmail: its alarms are seen in the console alone, and there is no budget")
+		return warns("the stage has no AlarmEmail: its alarms appear only in the console, and it has no budget")
 	}
 	topic := ":agents-" + a.stage.Name + "-service-"
 	for _, s := range a.subscriptions {

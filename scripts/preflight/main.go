@@ -32,8 +32,8 @@ const limit = 3 * time.Minute
 
 func main() {
 	name := flag.String("stage", "", "the stage, as in infra/stage")
-	mail := flag.String("alarm-email", "", "the address for alarms, where the stage does not say one itself")
-	asJSON := flag.Bool("json", false, "print what the deploy needs to know of the account")
+	mail := flag.String("alarm-email", "", "the address for alarms, if the stage has none")
+	asJSON := flag.Bool("json", false, "print the account data that the deploy needs")
 	flag.Parse()
 	if err := run(context.Background(), os.Stdout, os.Stderr, *name, *mail, *asJSON); err != nil {
 		fmt.Fprintln(os.Stderr, "preflight:", err)
@@ -43,7 +43,7 @@ func main() {
 
 func run(ctx context.Context, out, told io.Writer, name, mail string, asJSON bool) error {
 	if name == "" {
-		return errors.New("say -stage NAME, as in infra/stage")
+		return errors.New("-stage NAME is required, as in infra/stage")
 	}
 	s, err := stage.Named(name, mail)
 	if err != nil {
@@ -69,7 +69,7 @@ func run(ctx context.Context, out, told io.Writer, name, mail string, asJSON boo
 		return err
 	}
 	if !known {
-		return errors.New("the zones and CloudFront's prefix list are needed to deploy, and could not be asked")
+		return errors.New("the deploy needs the zones and CloudFront's prefix list, but they could not be read")
 	}
 	return json.NewEncoder(out).Encode(f)
 }

@@ -82,7 +82,7 @@ func TestVerdicts(t *testing.T) {
 		says           string // words of the one sentence
 	}{
 		{"credentials", "no Region", func(a *answers) { a.region = "" }, true, "AWS_REGION"},
-		{"commit", "changes", func(a *answers) { a.dirty = true }, false, "in no commit"},
+		{"commit", "changes", func(a *answers) { a.dirty = true }, false, "uncommitted changes"},
 		{"commit", "changes of a precious stage", func(a *answers) { a.dirty, a.stage.Precious = true, true }, true,
 			"commit them"},
 		{"stacks", "a creation that failed", stack("data", "ROLLBACK_COMPLETE"), false, "deletes it first"},
@@ -92,7 +92,7 @@ func TestVerdicts(t *testing.T) {
 		{"stacks", "a deletion that failed", stack("service", "DELETE_FAILED"), true, "delete-stack"},
 		{"stacks", "a rollback that failed", stack("service", "UPDATE_ROLLBACK_FAILED"), true,
 			"continue-update-rollback"},
-		{"stacks", "somebody else's deploy", stack("service", "UPDATE_IN_PROGRESS"), true, "right now"},
+		{"stacks", "somebody else's deploy", stack("service", "UPDATE_IN_PROGRESS"), true, "another deploy"},
 		{"leftovers", "a bucket of an earlier life", func(a *answers) { a.left = []string{"the bucket b"} }, false,
 			"the bucket b"},
 		{"zones", "a Region without", func(a *answers) { a.region = "eu-nowhere-1" }, true, "another Region"},
@@ -133,11 +133,11 @@ func TestVerdicts(t *testing.T) {
 		{"Fargate's CPUs", "too few for the tasks", func(a *answers) { a.stage.StreamTasks = 7 }, true, "L-3032A538"},
 		{"Fargate's CPUs", "too few for a deploy", func(a *answers) { a.stage.StreamTasks = 4 }, false, "old and new"},
 		{"Step Functions", "too slow", func(a *answers) { a.stage.Workers = 1600 }, false, "begins 150 waits"},
-		{"models of Bedrock", "not known", bedrock(model{}), false, "no model"},
+		{"models of Bedrock", "not known", bedrock(model{}), false, "is not a model"},
 		{"models of Bedrock", "another Region", bedrock(model{known: true, region: "NOT_AVAILABLE"}), false,
 			"inference profile"},
 		{"models of Bedrock", "terms", bedrock(model{known: true, region: "AVAILABLE", agreement: "NOT_AVAILABLE"}),
-			false, "agreed to the terms"},
+			false, "are not accepted"},
 		{"models of Bedrock", "no access", bedrock(model{known: true, region: "AVAILABLE", agreement: "AVAILABLE",
 			entitlement: "NOT_AVAILABLE"}), false, "ask for access"},
 		{"mail of alarms", "no address", func(a *answers) { a.stage.AlarmEmail = "" }, false, "no AlarmEmail"},
@@ -193,7 +193,7 @@ func TestWhatMayNotBeAskedIsAWarning(t *testing.T) {
 		require.Len(t, found, 1)
 		assert.Equal(t, k.name == identityCheck, found[0].fatal, k.name)
 		if !found[0].fatal {
-			assert.Contains(t, found[0].text, "may not do "+k.asks)
+			assert.Contains(t, found[0].text, "may not call "+k.asks)
 		}
 		assert.Contains(t, unanswered(k, errors.New("a\nb"))[0].text, "a b", "one line")
 	}

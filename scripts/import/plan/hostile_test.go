@@ -21,9 +21,9 @@ func TestBrokenFilesAreReportedAndTheRestGoesOn(t *testing.T) {
 		"deep":    {strings.Repeat("[", 1000) + strings.Repeat("]", 1000), "nested more than 64 levels"},
 		"twice":   {`{"agents":[],"agents":[]}`, "stands twice"},
 		"cut off": {`{"agents":[`, "cut off"},
-		"empty":   {"", "there is no JSON"},
+		"empty":   {"", "the JSON is empty"},
 		"text":    {`"\"\\\"text\\\"\""`, "is a text, not an export"},
-		"error":   {`{"error":{"message":"Incorrect API key provided"}}`, "is no known export"},
+		"error":   {`{"error":{"message":"Incorrect API key provided"}}`, "is not a known export"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := fstest.MapFS{"a.json": {Data: []byte(anAssistant)}, "b.json": {Data: []byte(c.text)}}
@@ -33,7 +33,7 @@ func TestBrokenFilesAreReportedAndTheRestGoesOn(t *testing.T) {
 			assert.Contains(t, report(t, p), c.says)
 
 			_, err = plan.Read(files, "b.json", plan.Options{})
-			assert.ErrorContains(t, err, "there is no export")
+			assert.ErrorContains(t, err, "the path has no export")
 		})
 	}
 }
@@ -71,7 +71,7 @@ func TestNothingOutsideOfTheFolderIsRead(t *testing.T) {
 	require.Len(t, p.Bases, 1)
 	assert.Empty(t, p.Bases[0].Documents)
 	text := report(t, p)
-	assert.Contains(t, text, "is no regular file: links are not followed")
+	assert.Contains(t, text, "is not a regular file: links are not followed")
 	assert.Contains(t, text, "its content is not in the export")
 }
 

@@ -51,7 +51,7 @@ func (p *planner) letta(o *object) {
 	o.index("tools", f.tools)
 	o.index("sources", f.sources)
 	for _, s := range o.objects("mcp_servers") {
-		s.ignore("holds within the file only", "id")
+		s.ignore("is only valid within the file", "id")
 		s.source = fmt.Sprintf("MCP server %q", s.peek("server_name"))
 		s.keep(f.servers, s.peek("server_name"))
 	}
@@ -74,7 +74,7 @@ func (p *planner) letta(o *object) {
 // index opens a list of objects by their ids.
 func (o *object) index(name string, into map[string]*object) {
 	for _, one := range o.objects(name) {
-		one.ignore("holds within the file only", "id")
+		one.ignore("is only valid within the file", "id")
 		one.source = fmt.Sprintf("%s %q", strings.TrimSuffix(name, "s"), one.label())
 		one.keep(into, one.peek("id"))
 	}
@@ -105,7 +105,7 @@ func (p *planner) lettaSources(o *object, f *file) {
 	for _, one := range o.objects("files") {
 		one.source = fmt.Sprintf("file %q", one.label())
 		f.called[one.fileName()]++
-		one.ignore("holds within the file only", "id")
+		one.ignore("is only valid within the file", "id")
 		source := one.text("source_id")
 		files[source] = append(files[source], one)
 	}
@@ -115,7 +115,7 @@ func (p *planner) lettaSources(o *object, f *file) {
 		b := Base{Mark: letta + ":" + digest("source", name, s.peek("description")), Shared: true}
 		b.Name = cmp.Or(s.fit("name", name, maxName), "Letta source")
 		about := s.fit("description", s.text("description"), maxAbout-150)
-		s.report(Changed, "a knowledge base is searched, it does not instruct",
+		s.report(Changed, "a knowledge base cannot contain instructions",
 			"write it into the agent's instructions", "instructions")
 		s.embedding()
 		s.report(LeftOut, "a knowledge base has no metadata", "write it into the description", "metadata",
@@ -187,7 +187,7 @@ func (p *planner) lettaFile(o *object, called map[string]int) (Document, bool) {
 	o.ignore("is another name of it", "file_name")
 	o.ignore("is made anew", "file_path", "file_type", "file_size", "file_creation_date", "file_last_modified_date",
 		"processing_status", "total_chunks", "chunks_embedded", "created_at", "updated_at", "organization_id")
-	o.report(Notice, "Letta had not taken it in", "see whether the document becomes ready here", "error_message")
+	o.report(Notice, "Letta had not processed it", "see whether the document becomes ready here", "error_message")
 	d := Document{Title: cut(name, maxTitle), Name: cut(name, maxName-4)}
 	d.Text = o.text("content")
 	o.rest(lettaDo)
@@ -210,7 +210,7 @@ func (p *planner) lettaFile(o *object, called map[string]int) (Document, bool) {
 
 // embedding explains why a model of embeddings is not taken over.
 func (o *object) embedding() {
-	o.report(Changed, "texts are embedded anew, by the first embedding model of the deployment",
+	o.report(Changed, "texts are embedded again, by the first embedding model of the deployment",
 		"PATCH embedding_model of the knowledge base for another one", "embedding_config", "embedding",
 		"embedding_chunk_size")
 }
@@ -226,7 +226,7 @@ func (p *planner) lettaAgent(o *object, f *file, flat bool) {
 	}
 	mark := letta + ":" + digest("agent", o.peek("name"), o.peek("agent_type"), o.peek("system"))
 	a := o.begin(mark, "Letta agent")
-	o.ignore("holds within the file only", "id")
+	o.ignore("is only valid within the file", "id")
 	system := o.text("system")
 	a.Instructions = o.fitBytes("system", strings.TrimSpace(system+o.memory(f, flat)))
 	a.OutputSchema = o.responseFormat()
@@ -348,7 +348,7 @@ func (o *object) lettaModel(a *Agent) Model {
 	c.report(LeftOut, "the window of a model is known by its provider", "set limits of the agent to spend less",
 		"context_window")
 	c.rest(lettaDo)
-	o.report(LeftOut, "llm_config says it already", lettaDo, "model", "model_settings", "max_tokens")
+	o.report(LeftOut, "llm_config already contains it", lettaDo, "model", "model_settings", "max_tokens")
 	return m
 }
 
@@ -451,7 +451,7 @@ func (o *object) lettaTool() *offer {
 	switch {
 	case kind == "external_mcp" && server != "":
 		t.server = server
-		o.ignore("the server says it itself", "description", "json_schema", "args_json_schema")
+		o.ignore("the server provides it itself", "description", "json_schema", "args_json_schema")
 		o.ignore("is Letta's way to the server", "source_code", "source_type")
 	case kind == "custom" || kind == "" || kind == "external_mcp":
 		t.toolkit = o.program(name)
@@ -475,7 +475,7 @@ func (o *object) program(name string) string {
 	}
 	o.take("source_code")
 	if s := o.open("json_schema"); s != nil {
-		s.ignore("the tool says it, too", "name", "description", "type", "strict")
+		s.ignore("the tool contains it too", "name", "description", "type", "strict")
 		f.parameters = s.take("parameters")
 		s.rest("")
 	}
@@ -586,7 +586,7 @@ func (o *object) metadataOf(a *Agent) {
 func (o *object) lettaTalk() {
 	var messages []json.RawMessage
 	_ = json.Unmarshal(o.members["messages"], &messages)
-	o.report(Conversation, fmt.Sprintf("%d messages: conversations begin anew here", len(messages)),
+	o.report(Conversation, fmt.Sprintf("%d messages: conversations are not imported", len(messages)),
 		"keep the export as their archive", "messages", "in_context_message_ids", "in_context_message_indices",
 		"initial_message_sequence")
 }

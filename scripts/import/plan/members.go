@@ -48,7 +48,7 @@ type element struct {
 func (p *planner) object(file, path, source string, raw json.RawMessage) *object {
 	o := &object{p: p, file: file, path: path, source: source, done: map[string]bool{}}
 	if err := json.Unmarshal(raw, &o.members); err != nil || o.members == nil {
-		o.whole("must be an object", "mend the export and run again")
+		o.whole("must be an object", "fix the export and run again")
 		return nil
 	}
 	return o
@@ -154,7 +154,7 @@ func (o *object) whole(what, do string) {
 // wrong reports a member whose value has a type that the format does not allow.
 func (o *object) wrong(name, must string) {
 	o.done[name] = true
-	o.about(LeftOut, must, "mend the export and run again", name)
+	o.about(LeftOut, must, "fix the export and run again", name)
 }
 
 // value decodes a member. It returns false if the member is absent or null, or has a wrong type, which is reported.

@@ -76,7 +76,7 @@ func (p *planner) openai() {
 				"upload it to a knowledge base, if agents shall search it", "filename")
 		}
 		o.ignore("is made anew", "object", "created_at", "bytes", "status", "status_details", "purpose")
-		o.report(LeftOut, "documents do not end by themselves", "delete the document when its time has come",
+		o.report(LeftOut, "documents do not expire", "delete the document when its time has come",
 			"expires_at")
 		o.rest("")
 	}
@@ -103,7 +103,7 @@ func (p *planner) vectorStore(
 	about := o.fit("description", o.text("description"), maxAbout-150)
 	o.ignore("is counted anew", "object", "created_at", "usage_bytes", "bytes", "file_counts", "last_active_at",
 		"status")
-	o.report(LeftOut, "a knowledge base does not end by itself", "delete it when its time has come",
+	o.report(LeftOut, "a knowledge base does not expire", "delete it when its time has come",
 		"expires_after", "expires_at")
 	o.report(LeftOut, "a knowledge base has no metadata", "write it into the description", "metadata")
 	o.rest("")
@@ -130,7 +130,7 @@ func (p *planner) storedFile(o *object, known map[string]*object, called map[str
 	if o.peek("status") == "completed" {
 		o.ignore("is made anew", "status")
 	}
-	o.report(Notice, "OpenAI had not taken it in", "see whether the document becomes ready here", "status",
+	o.report(Notice, "OpenAI had not processed it", "see whether the document becomes ready here", "status",
 		"last_error")
 	o.chunking()
 	o.rest("")
@@ -244,7 +244,7 @@ func (o *object) assistantTools(a *Agent) {
 		case "function":
 			f := t.open("function")
 			if f == nil {
-				t.about(LeftOut, "a function without a description", "mend the export and run again")
+				t.about(LeftOut, "a function without a description", "fix the export and run again")
 				break
 			}
 			f.ignore("arguments are always held to the schema", "strict")

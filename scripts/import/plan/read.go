@@ -77,7 +77,7 @@ func Read(root fs.FS, only string, options Options) (*Plan, error) {
 		for _, f := range p.Findings {
 			why += "\n  " + Clean(f.File+": "+f.What)
 		}
-		return nil, fmt.Errorf("there is no export of OpenAI Assistants, Letta or LangGraph here%s", why)
+		return nil, fmt.Errorf("the path has no export of OpenAI Assistants, Letta or LangGraph%s", why)
 	}
 	p.openai()
 	for _, o := range p.export.agents {
@@ -121,7 +121,7 @@ func (p *planner) walk(from string, names *[]string) error {
 			return nil
 		case !d.Type().IsRegular():
 			p.find(Finding{Kind: LeftOut, Source: "file", File: name, Do: "put a copy in its place",
-				What: "is no regular file: links are not followed"})
+				What: "is not a regular file: links are not followed"})
 			return nil
 		case len(*names) == maxFiles:
 			return fmt.Errorf("the export has more than %d files", maxFiles)
@@ -171,7 +171,7 @@ func (p *planner) describe(name string, named bool) {
 	}
 	if err != nil {
 		p.export.used[name] = true
-		do := "mend the file and run again"
+		do := "fix the file and run again"
 		if errors.Is(err, errLarge) {
 			do = "divide the export, and import its parts one after the other"
 		}
@@ -310,7 +310,7 @@ func (p *planner) sortAll(file string, list []element) bool {
 		if !p.sort(file, e.path, e.raw) {
 			known = false
 			p.find(Finding{Kind: LeftOut, Source: "element", File: file, Path: e.path, Whole: true,
-				What: "is nothing that is known", Do: "take it out of the export, or report the format"})
+				What: "is unknown", Do: "take it out of the export, or report the format"})
 		}
 	}
 	return known || len(list) > 0
@@ -333,7 +333,7 @@ func (p *planner) sized(o *object, at string) bool {
 	info, err := fs.Stat(p.export.root, at)
 	switch {
 	case err != nil:
-		o.about(Unread, "its content "+at+" cannot be read", "mend the file and run again")
+		o.about(Unread, "its content "+at+" cannot be read", "fix the file and run again")
 	case info.Size() == 0:
 		o.about(LeftOut, "its content "+at+" is empty", "put the file's bytes there and run again")
 	case info.Size() > maxDocument:
@@ -349,7 +349,7 @@ func (p *planner) sized(o *object, at string) bool {
 func (p *planner) conversations() {
 	for _, t := range p.export.talk {
 		p.find(Finding{Kind: Conversation, Source: "conversations", File: t.file, Path: t.path,
-			What: fmt.Sprintf("%d %s: conversations begin anew here", t.n, t.what), Whole: true,
+			What: fmt.Sprintf("%d %s: conversations are not imported", t.n, t.what), Whole: true,
 			Do: "keep the export as their archive"})
 	}
 }
@@ -360,9 +360,9 @@ func (p *planner) unused(names []string, only string) {
 		if p.export.used[name] || only != "" {
 			continue
 		}
-		what, do := "is no known export", "take it out of the folder; documents belong into "+originals+"/"
+		what, do := "is not a known export", "take it out of the folder; documents belong into "+originals+"/"
 		if p.document(name) {
-			what, do = "no knowledge base names it", "upload it yourself, if it is wanted"
+			what, do = "no knowledge base uses it", "upload it yourself if you need it"
 		}
 		p.find(Finding{Kind: LeftOut, Source: "file", File: name, What: what, Do: do})
 	}

@@ -63,7 +63,7 @@ func TestUnreadableFilesSayWhy(t *testing.T) {
 	for name, c := range map[string]struct{ text, says string }{
 		"UTF-16":          {"\xff\xfe" + wide, "is UTF-16"},
 		"UTF-16, no mark": {wide, "is UTF-16"},
-		"broken line":     {oneAssistant + "\n" + oneAssistant + "\n{\"id\":", "/2 is no valid JSON"},
+		"broken line":     {oneAssistant + "\n" + oneAssistant + "\n{\"id\":", "/2 is not valid JSON"},
 		"agents of the API": {`[{"id":"agent-1","name":"A","system":"s","agent_type":"letta_v1_agent",
 			"memory":{"blocks":[]},"tools":[],"sources":[]}]`, "/export"},
 		"more pages": {`{"object":"list","data":[],"has_more":true}`, "further pages"},
@@ -120,6 +120,6 @@ func TestFindingsOfOneKindAreCounted(t *testing.T) {
 	p := read(t, "", map[string]string{"a.json": oneAssistant, "b.json": string(list),
 		"c.json": strings.Replace(oneAssistant, `"A"`, `"A","brand_new":1`, 1)})
 	assert.Len(t, p.Findings, 100+1+2)
-	assert.Contains(t, whats(p), "and 4900 more like it: is nothing that is known")
+	assert.Contains(t, whats(p), "and 4900 more like it: is unknown")
 	assert.Contains(t, whats(p), "brand_new")
 }

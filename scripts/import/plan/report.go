@@ -18,7 +18,7 @@ func (p *Plan) Write(to io.Writer) error {
 	var b strings.Builder
 	p.writePlan(&b)
 	b.WriteString("\n")
-	WriteFindings(&b, "what did not fit", p.Findings)
+	WriteFindings(&b, "parts that did not fit", p.Findings)
 	_, err := io.WriteString(to, b.String())
 	return err
 }

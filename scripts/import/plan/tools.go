@@ -49,7 +49,7 @@ func (o *object) callable(platform string, f function) string {
 		p.takes[called] = takes
 	} else if other != takes {
 		o.about(Notice, "another function of this name takes something else: both call "+site(address),
-			"see that it understands both, or PATCH url of the toolkit")
+			"check that it supports both, or PATCH url of the toolkit")
 	}
 	return p.toolkit(platform, t)
 }
@@ -157,7 +157,7 @@ func bare(u *url.URL) bool {
 func (o *object) server(platform, name, member, address string, tools []string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || len(address) > 2048 {
-		o.about(LeftOut, "is no http or https URL", "create the toolkit yourself: POST /toolkits with kind mcp",
+		o.about(LeftOut, "is not an http or https URL", "create the toolkit yourself: POST /toolkits with kind mcp",
 			member)
 		return ""
 	}
@@ -292,12 +292,12 @@ func (o *object) model(member, provider, name string) Model {
 		return Model{Provider: ours, Name: name}
 	}
 	if name == "" {
-		o.about(Changed, "no model is named; the agent has the model demo, which repeats what it is told",
+		o.about(Changed, "the export has no model; the agent has the model demo, which repeats its input",
 			"PATCH model of the agent", member)
 		return Model{Provider: "demo"}
 	}
 	o.about(Changed, fmt.Sprintf("model %q: this service has no provider of that name; the agent has the model "+
-		"demo, which repeats what it is told", full),
+		"demo, which repeats its input", full),
 		fmt.Sprintf("run again with -model %s=PROVIDER/NAME; an endpoint that speaks OpenAI's API is the provider "+
 			"openai", full), member)
 	return Model{Provider: "demo"}
