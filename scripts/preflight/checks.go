@@ -141,7 +141,7 @@ func judgeZones(a *answers) []finding {
 		for _, name := range a.kept {
 			if !slices.Contains(a.admitted(), name) {
 				return warns("the network of the stage is in %s, where CloudFront admits no VPC origins: streams may "+
-					"not work; destroy the service stack and deploy it anew", name)
+					"not work; destroy the service stack and deploy it again", name)
 			}
 		}
 	}
@@ -314,7 +314,7 @@ func judgeSubscriptions(a *answers) []finding {
 		}
 	}
 	if a.deployed("service") {
-		return warns("%s is not subscribed to the alarms any more (whoever has the mail can end it with a click): "+
+		return warns("%s is no longer subscribed to the alarms (a link in each mail ends the subscription): "+
 			"aws sns subscribe --protocol email --notification-endpoint %s --topic-arn TOPIC", a.stage.AlarmEmail,
 			a.stage.AlarmEmail)
 	}

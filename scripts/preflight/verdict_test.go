@@ -148,7 +148,7 @@ func TestVerdicts(t *testing.T) {
 			"has not confirmed"},
 		{"mail of alarms", "ended by a click", func(a *answers) {
 			a.subscriptions, a.stacks["agents-x-service"] = nil, "UPDATE_COMPLETE"
-		}, false, "not subscribed"},
+		}, false, "no longer subscribed"},
 		{"budget", "a tag that Billing has not seen", func(a *answers) { a.tag = "" }, false, "24 hours"},
 		{"budget", "a tag that is not active", func(a *answers) { a.tag = "Inactive" }, false, "TagKey=stage"},
 	} {

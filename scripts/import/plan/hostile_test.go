@@ -176,7 +176,7 @@ func TestAddressesAreTakenWithoutSecrets(t *testing.T) {
 		assert.Equal(t, want, p.Toolkits[0].URL)
 		assert.NotContains(t, said, "SECRET")
 		assert.Equal(t, strings.Contains(address, "SECRET") || strings.Contains(address, "BEGIN"),
-			strings.Contains(said, "the address had credentials in it"), address)
+			strings.Contains(said, "the address may contain credentials"), address)
 	}
 }
 

@@ -66,7 +66,7 @@ func (o *object) configuration(a *Agent) {
 		c.rest("see whether the agent needs it")
 	}
 	if bytes.Equal(o.members["context"], configurable) {
-		o.ignore("says what config.configurable says", "context")
+		o.ignore("repeats config.configurable", "context")
 	} else {
 		settings = append(settings, o.open("context"))
 	}
@@ -114,7 +114,7 @@ func (o *object) configurable(a *Agent, modelled bool) bool {
 	o.each("triggers", "trigger", "starts runs at an event", "send a message where the event happens")
 	o.ignore("names the run, not the assistant", "thread_id", "run_id", "assistant_id", "graph_id", "checkpoint_id",
 		"checkpoint_ns", "user_id", "langgraph_auth_user_id")
-	o.rest("see whether the agent needs it: what it means is up to the graph")
+	o.rest("see whether the agent needs it: its meaning depends on the graph")
 	return modelled
 }
 
@@ -160,7 +160,7 @@ func (o *object) mcp(a *Agent) {
 		return
 	}
 	if len(tools) == 0 {
-		o.about(Notice, "the assistant names no tool of this server: there is no toolkit of it",
+		o.about(Notice, "the assistant uses no tool of this server: no toolkit was created",
 			"create the toolkit yourself: POST /toolkits with kind mcp")
 		return
 	}

@@ -77,7 +77,7 @@ func TestServersOfWhichNoToolIsNamed(t *testing.T) {
 		p, said := planned(t, configured(`{"mcp_config":{"url":"https://tools.example"`+tools+`}}`))
 		assert.Empty(t, p.Toolkits, tools)
 		assert.Empty(t, p.Agents[0].Toolkits)
-		assert.Contains(t, said, "the assistant names no tool of this server")
+		assert.Contains(t, said, "the assistant uses no tool of this server")
 	}
 }
 

@@ -35,7 +35,7 @@ func (p *planner) letta(o *object) {
 		servers: map[string]*object{}, bases: map[string]string{}, called: map[string]int{},
 		offered: map[string]bool{}, offers: map[*object]*offer{}, sections: map[*object]section{},
 	}
-	o.ignore("says when and by which version the file was made", "created_at", "updated_at", "version")
+	o.ignore("is the date and the version of the export", "created_at", "updated_at", "version")
 	if given(o.members["core_memory"]) {
 		for i, t := range o.objects("tools") {
 			f.tools[fmt.Sprint(i)] = t
@@ -44,7 +44,7 @@ func (p *planner) letta(o *object) {
 		return
 	}
 	if m := o.open("metadata"); m != nil {
-		m.ignore("says by which version the file was made", "revision_id")
+		m.ignore("is the version of the export", "revision_id")
 		m.rest("keep it where you need it")
 	}
 	o.index("blocks", f.blocks)
@@ -83,7 +83,7 @@ func (o *object) index(name string, into map[string]*object) {
 // keep records the first object with an id or name. Others are reported.
 func (o *object) keep(into map[string]*object, id string) {
 	if id == "" || into[id] != nil {
-		o.whole(fmt.Sprintf("%q is the id of another one, or is none: nothing can refer to it", id),
+		o.whole(fmt.Sprintf("%q is not a unique id, so nothing can refer to it", id),
 			"export the agent again")
 		return
 	}
@@ -251,7 +251,7 @@ func (p *planner) lettaAgent(o *object, f *file, flat bool) {
 		at := slices.IndexFunc(p.Agents, func(other Agent) bool { return other.Mark == a.Mark })
 		if p.Agents[at].Instructions != a.Instructions {
 			o.about(LeftOut, "the export has an agent of this name, kind and system prompt already, with other "+
-				"memory, as agents of one template are: they cannot be told apart",
+				"memory, like agents of one template: the import cannot distinguish them",
 				"give it a name of its own in the export, and run again")
 			return
 		}
@@ -290,8 +290,8 @@ func (o *object) memory(f *file, flat bool) string {
 	}
 	o.p.memory += min(text.Len(), maxInstructions)
 	o.about(Changed, "memory blocks ("+cut(strings.Join(labels, ", "), 200)+") are part of the instructions: the "+
-		"agent reads them and cannot change them, and what it wrote there is what all users are told",
-		"take out of the instructions what is about one person, and what speaks of tools for memory")
+		"agent reads them but cannot change them, and all users get their contents",
+		"remove personal data and references to memory tools from the instructions")
 	return text.String()
 }
 
@@ -310,7 +310,7 @@ func (f *file) section(b *object) section {
 	}
 	text += "\n" + strings.TrimSpace(b.text("value")) + "\n"
 	b.ignore("is made anew", "created_at", "updated_at")
-	b.ignore("bounds what the agent may write, which it does not do here", "limit", "read_only")
+	b.ignore("limits the agent's writes to memory, which do not exist here", "limit", "read_only")
 	b.rest("")
 	s := section{cut(label, maxName), strings.Clone(text[:min(len(text), maxInstructions)])}
 	f.sections[b] = s
@@ -441,7 +441,7 @@ func (o *object) lettaTool() *offer {
 	o.ignore("is made anew", "created_at", "updated_at", "created_by_id", "last_updated_by_id", "organization_id",
 		"project_id")
 	o.ignore("answers of tools have the service's own bounds", "return_char_limit")
-	o.ignore("calls of a round run at once here", "enable_parallel_execution")
+	o.ignore("calls of a round run in parallel here", "enable_parallel_execution")
 	server := ""
 	for _, tag := range o.texts("tags") {
 		if of, isMCP := strings.CutPrefix(tag, "mcp:"); isMCP {

@@ -131,7 +131,7 @@ func (o *object) responseFormat() json.RawMessage {
 		}
 		return raw
 	default:
-		f.about(LeftOut, "answers of the form "+kind+" cannot be asked for without a schema",
+		f.about(LeftOut, "answers of the form "+kind+" need a schema",
 			"set output_schema of the agent, like {\"type\":\"object\"}")
 		return nil
 	}

@@ -253,7 +253,7 @@ func (o *object) rest(do string) {
 	}
 	o.credentials(secrets...)
 	if len(others) > 0 {
-		o.report(LeftOut, "there is no counterpart: "+strings.Join(shown, ", "), do, others...)
+		o.report(LeftOut, "this service has no counterpart: "+strings.Join(shown, ", "), do, others...)
 	}
 }
 

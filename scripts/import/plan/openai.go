@@ -192,8 +192,8 @@ func (p *planner) parsedText(o *object, at string) (string, bool) {
 	if page == nil {
 		return "", false
 	}
-	page.ignore("says what it is", "object")
-	page.ignore("belongs to the file, whose own object says it", "file_id", "filename", "attributes")
+	page.ignore("is the type of the object", "object")
+	page.ignore("belongs to the file and is in its own object", "file_id", "filename", "attributes")
 	page.report(Unread, "its content has further pages", "save them all in one list, and run again",
 		"has_more", "next_page")
 	var text strings.Builder

@@ -275,7 +275,7 @@ func (p *planner) sort(file, at string, raw json.RawMessage) bool {
 	case has("agent_type"):
 		o.source = fmt.Sprintf("agent %q", o.peek("name"))
 		p.find(Finding{Kind: Unread, Source: o.source, File: file, Path: at, Whole: true,
-			What: "is an agent as the API lists it, without what belongs to it",
+			What: "is an agent from the API's list, without its parts",
 			Do:   "save GET /v1/agents/" + cut(o.peek("id"), 100) + "/export instead, and run again"})
 	case has("text") && strings.HasPrefix(o.peek("id"), "passage-"):
 		p.export.passages = append(p.export.passages, o)
@@ -286,8 +286,8 @@ func (p *planner) sort(file, at string, raw json.RawMessage) bool {
 	case has("graphs"):
 		o.source = "file langgraph.json"
 		o.report(LeftOut, "graphs are programs: only their assistants become agents",
-			"serve what a graph does as an MCP server or behind a URL, and add it as a toolkit", "graphs")
-		o.rest("what a graph needs to run is its own")
+			"serve the graph as an MCP server or behind a URL, and add it as a toolkit", "graphs")
+		o.rest("is only needed to run the graph")
 	default:
 		return false
 	}

@@ -162,7 +162,7 @@ func (o *object) server(platform, name, member, address string, tools []string) 
 		return ""
 	}
 	if bare(u) {
-		o.about(Credentials, "the address had credentials in it, or what may be some, which are not taken",
+		o.about(Credentials, "the address may contain credentials, which are not imported",
 			giveCredentials, member)
 	}
 	if name == "" {
@@ -245,7 +245,7 @@ func (o *object) agent(a Agent) {
 		return
 	}
 	o.p.marks[a.Mark] = true
-	a.Toolkits = o.most(a.Toolkits, MaxToolkits, "toolkits", "give what is missing to another agent")
+	a.Toolkits = o.most(a.Toolkits, MaxToolkits, "toolkits", "give the missing parts to another agent")
 	a.Bases = o.most(a.Bases, MaxBases, "knowledge bases", "put documents of several into one")
 	o.approvals(&a)
 	a.Metadata[ImportedFrom] = a.Mark
