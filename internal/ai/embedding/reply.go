@@ -31,7 +31,7 @@ func Bounded(body io.ReadCloser, r Request) io.ReadCloser {
 func Decode(body []byte, r Request, into any) error {
 	values := 1000 + len(r.Texts)*(MaxDimensions+100)
 	if err := providerhttp.Read(body, MaxReply(r), values, into); err != nil {
-		return malformed("what its protocol does not say")
+		return malformed("a reply that does not follow its protocol")
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 var anthropicEntry = entry{
 	About: About{
-		Name: "anthropic", What: "Anthropic, and any endpoint that speaks its Messages API",
+		Name: "anthropic", What: "Anthropic, and any endpoint with its Messages API",
 		Settings: []string{"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"}, Key: "ANTHROPIC_API_KEY",
 		URL:      anthropicmodel.URL,
 		Prefixes: []string{"claude"},

@@ -28,7 +28,7 @@ type demo struct{}
 func (demo) list(setting.Settings) model.Catalogue {
 	return model.FixedList{{
 		Name:        "demo",
-		Description: "Deterministic and built in: says back what it is told and follows /directions.",
+		Description: "Deterministic and built in: repeats its input and follows /directions.",
 	}}
 }
 

@@ -62,7 +62,7 @@ func TestWhatIsNoListOfModelsIsNotReadAsAnEmptyOne(t *testing.T) {
 			_, _ = io.WriteString(w, body)
 		}))
 		_, err := registry.Catalogues(setting.Settings{OpenAIBaseURL: server.URL})["openai"].List(t.Context())
-		require.EqualError(t, err, "the model's provider gave no list of models", body)
+		require.EqualError(t, err, "the model's provider did not return a list of models", body)
 		server.Close()
 	}
 }

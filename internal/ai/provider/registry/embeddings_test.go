@@ -59,7 +59,7 @@ func TestOptionsAreOfModelsThatAreOffered(t *testing.T) {
 	assert.Equal(t, "q: ", *models.Options["openai/a"].QueryPrefix)
 	s.EmbeddingOptions = `{"openai/b": {"query_prefix": "q: "}}`
 	_, err = registry.OpenEmbeddings(t.Context(), s, nil)
-	require.EqualError(t, err, `EMBEDDING_OPTIONS names "openai/b", which is not among the models that are offered`)
+	require.EqualError(t, err, `EMBEDDING_OPTIONS has "openai/b", which is not in EMBEDDING_MODELS`)
 	_, err = registry.OpenEmbeddings(t.Context(), setting.Settings{EmbeddingModels: []string{"elsewhere/a"}}, nil)
 	require.EqualError(t, err, `EMBEDDING_MODELS: "elsewhere/a" must begin with builtin/, openai/ or bedrock/`)
 }

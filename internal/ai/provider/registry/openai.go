@@ -13,7 +13,7 @@ import (
 
 var openaiEntry = entry{
 	About: About{
-		Name: "openai", What: "OpenAI, and any endpoint that speaks its API: Ollama, vLLM, llama.cpp's server, LiteLLM",
+		Name: "openai", What: "OpenAI, and any endpoint with its API: Ollama, vLLM, llama.cpp's server, LiteLLM",
 		Settings: []string{"OPENAI_BASE_URL", "OPENAI_API_KEY"}, Key: "OPENAI_API_KEY",
 		URL:      openaimodel.URL,
 		Prefixes: []string{"gpt-", "chatgpt-", "ft:gpt-", "o1", "o3", "o4"},
