@@ -411,7 +411,7 @@ func checkWhole(s *catalog.AgentSpec) error {
 		}
 	}
 	return problem.InvalidField("body."+name,
-		"has %d bytes as it is stored, and the whole agent %d: it may have %d", size, len(all), maxSpec)
+		"has %d stored bytes, and the whole agent %d: the limit is %d", size, len(all), maxSpec)
 }
 
 // checkName checks the length of the name of anything; the error is a problem of kind Invalid.
