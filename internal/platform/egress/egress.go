@@ -28,7 +28,7 @@ import (
 )
 
 // ErrForbidden is returned for an address that is not public and not allowed by the policy.
-var ErrForbidden = errors.New("egress: this address may not be reached")
+var ErrForbidden = errors.New("egress: this address is not allowed")
 
 // Policy lists the private addresses that may be reached, and the certificate authorities that are trusted.
 type Policy struct {

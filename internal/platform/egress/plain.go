@@ -28,24 +28,25 @@ var reasons = []struct {
 	is  func(error) bool
 	why string
 }{
-	{isAny(ErrForbidden), "this address may not be reached"},
+	{isAny(ErrForbidden), "this address is not allowed"},
 	{isAny(context.DeadlineExceeded, os.ErrDeadlineExceeded), "no answer came in time"},
-	{isAny(context.Canceled), "it was given up"},
-	{isType[*net.DNSError], "its name cannot be resolved"},
+	{isAny(context.Canceled), "the request was cancelled"},
+	{isType[*net.DNSError], "the host name cannot be resolved"},
 	{isAny(syscall.ECONNREFUSED), "the connection was refused"},
-	{isAny(syscall.ENETUNREACH, syscall.EHOSTUNREACH), "there is no way to it"},
-	{isAny(syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed), "the connection broke off"},
-	{isType[x509.HostnameError], "its certificate is for another name"},
-	{isType[x509.UnknownAuthorityError], "its certificate is of an unknown authority"},
-	{isType[x509.CertificateInvalidError], "its certificate is not valid"},
-	{isType[*tls.CertificateVerificationError], "its certificate cannot be verified"},
-	{isType[tls.RecordHeaderError], "it speaks no TLS"},
-	{isType[tls.AlertError], "it speaks no TLS that we do"},
-	{isAny(http.ErrSchemeMismatch), "it speaks no TLS"},
+	{isAny(syscall.ENETUNREACH, syscall.EHOSTUNREACH), "no route leads to the server"},
+	{isAny(syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed),
+		"the connection was closed early"},
+	{isType[x509.HostnameError], "the server's certificate is for another name"},
+	{isType[x509.UnknownAuthorityError], "the server's certificate is from an unknown authority"},
+	{isType[x509.CertificateInvalidError], "the server's certificate is not valid"},
+	{isType[*tls.CertificateVerificationError], "the server's certificate cannot be verified"},
+	{isType[tls.RecordHeaderError], "the server does not support TLS"},
+	{isType[tls.AlertError], "the server and this service have no common TLS version or cipher"},
+	{isAny(http.ErrSchemeMismatch), "the server does not support TLS"},
 	{func(err error) bool { timed, ok := errors.AsType[net.Error](err); return ok && timed.Timeout() },
 		"no answer came in time"},
 	{isType[*net.OpError], "the connection failed"},
-	{isType[*net.AddrError], "its address is none"},
+	{isType[*net.AddrError], "the address is not valid"},
 }
 
 func isAny(of ...error) func(error) bool {

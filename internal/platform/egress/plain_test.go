@@ -39,13 +39,13 @@ func TestFailureNamesNoAddress(t *testing.T) {
 		ctx context.Context //nolint:containedctx // a case of a test
 		why string
 	}{
-		"http://localhost" + port:       {t.Context(), "this address may not be reached"},
-		"http://127.0.0.1" + port + "/": {ended, "it was given up"},
+		"http://localhost" + port:       {t.Context(), "this address is not allowed"},
+		"http://127.0.0.1" + port + "/": {ended, "the request was cancelled"},
 		"http://" + refused:             {t.Context(), "the connection was refused"},
-		breaks.URL:                      {t.Context(), "the connection broke off"},
-		secured.URL:                     {t.Context(), "its certificate is of an unknown authority"},
-		"https://" + host(plain.URL):    {t.Context(), "it speaks no TLS"},
-		"http://nowhere.invalid":        {t.Context(), "its name cannot be resolved"},
+		breaks.URL:                      {t.Context(), "the connection was closed early"},
+		secured.URL:                     {t.Context(), "the server's certificate is from an unknown authority"},
+		"https://" + host(plain.URL):    {t.Context(), "the server does not support TLS"},
+		"http://nowhere.invalid":        {t.Context(), "the host name cannot be resolved"},
 	} {
 		request, err := http.NewRequestWithContext(c.ctx, http.MethodGet, address, nil)
 		require.NoError(t, err)

@@ -19,7 +19,7 @@ func ExampleAs() {
 	fmt.Println(ok)
 	// Output:
 	// true true unavailable 1s
-	// the service could not do this right now; nothing was done
+	// the service is unavailable and did nothing; try again
 	// false
 }
 

@@ -99,7 +99,7 @@ func Outside(what string) *Error {
 // [Unavailable], "unavailable", and wraps cause.
 func Retry(cause error) *Error {
 	return &Error{
-		Kind: Unavailable, Code: "unavailable", Message: "the service could not do this right now; nothing was done",
+		Kind: Unavailable, Code: "unavailable", Message: "the service is unavailable and did nothing; try again",
 		RetryAfter: time.Second, Cause: cause,
 	}
 }
@@ -112,7 +112,7 @@ func Exceeded(what, scope string, maximum, used int64, unit string) *Error {
 	if unit != "" {
 		unit = " " + unit
 	}
-	return New(Limited, "share_exceeded", "the %s of this %s may have %d%s at once, and have %d; try again",
+	return New(Limited, "share_exceeded", "the limit for %s of this %s is %d%s at a time, and %d are in use; try again",
 		strings.ReplaceAll(what, "_", " "), strings.ReplaceAll(scope, "_", " "), maximum, unit, used).
 		With("limit", what).With("scope", scope).With("max", maximum).With("used", used)
 }
@@ -122,7 +122,7 @@ func Exceeded(what, scope string, maximum, used int64, unit string) *Error {
 func DiskFull(cause error) *Error {
 	return &Error{
 		Kind: Full, Code: "insufficient_storage", Cause: cause,
-		Message: "there is no room to store this; nothing was done",
+		Message: "the disk is full, so nothing was stored; try again when there is space",
 	}
 }
 

@@ -39,8 +39,8 @@ const (
 var turns = share.New(share.Limits{All: atOnce, Reserve: atOnce / 4})
 
 // errSteps is the error of a check that exceeds its budget.
-var errSteps = errors.New("to hold this value against the schema is too much work: the schema must be simpler, " +
-	"or the value smaller")
+var errSteps = errors.New("checking this value against the schema takes too much work: simplify the schema " +
+	"or send a smaller value")
 
 // spent is the panic that ends a check.
 type spent struct{ error }
@@ -201,14 +201,14 @@ func (m *meter) watch(root *jsonschema.Schema) error {
 	parts := partsOf(root)
 	for s := range parts {
 		if s.DynamicRef != nil || s.RecursiveRef != nil {
-			return errors.New("it refers dynamically, which is not possible here: $ref is")
+			return errors.New("it has a dynamic reference: use $ref instead")
 		}
 		m.unseen = m.unseen || s.UnevaluatedProperties != nil || s.UnevaluatedItems != nil
 	}
 	levels := map[*jsonschema.Schema]int{}
 	for s := range parts {
 		if inPlace(parts, levels, s) > maxInPlace {
-			return fmt.Errorf("it refers to itself without an end, or over more than %d steps", maxInPlace)
+			return fmt.Errorf("it refers to itself endlessly, or in more than %d steps", maxInPlace)
 		}
 	}
 	for s, p := range parts {

@@ -32,5 +32,5 @@ func ExampleCompile() {
 	fmt.Println(err)
 	// Output:
 	// true
-	// it is no JSON object
+	// it is not a JSON object
 }

@@ -70,7 +70,7 @@ func othersTold(others map[string]any, needed []string) string {
 		}
 		all = []byte(strings.Join(names, ", "))
 	}
-	note := "Takes these arguments, too: " + strings.ToValidUTF8(string(all[:min(len(all), maxOthers)]), "") + "."
+	note := "Also accepts these arguments: " + strings.ToValidUTF8(string(all[:min(len(all), maxOthers)]), "") + "."
 	if len(needed) > 0 {
 		needs := strings.Join(needed, ", ")
 		note += " Needs of these: " + strings.ToValidUTF8(needs[:min(len(needs), maxOthers)], "") + "."

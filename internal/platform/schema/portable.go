@@ -34,11 +34,11 @@ func Portable(raw json.RawMessage) (json.RawMessage, error) {
 	}
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
-		return nil, fmt.Errorf("it is no JSON: %w", plain(err))
+		return nil, fmt.Errorf("it is not JSON: %w", plain(err))
 	}
 	root, ok := document.(map[string]any)
 	if !ok {
-		return nil, errors.New("it is no JSON object")
+		return nil, errors.New("it is not a JSON object")
 	}
 	if form, err := survey(document); err != nil || form.schemas > maxSchemas {
 		return Anything, nil //nolint:nilerr // the tool can be called, whatever its schema says
@@ -46,7 +46,7 @@ func Portable(raw json.RawMessage) (json.RawMessage, error) {
 	m := &mender{root: root, left: maxMended}
 	top, fits := m.members(root, 0)
 	if !fits {
-		return nil, errors.New("no object fits it, and arguments are always one")
+		return nil, errors.New("it allows no object, but arguments are always an object")
 	}
 	out := m.flat(root, top)
 	m.root = out

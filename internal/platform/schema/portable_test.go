@@ -121,11 +121,12 @@ func TestASchemaThatIsPortableIsReturnedAsItIs(t *testing.T) {
 
 func TestASchemaThatNoObjectFitsIsNotPortable(t *testing.T) {
 	for is, why := range map[string]string{
-		`{"type":"string"}`: "no object fits", `{"type":["string",` +
-			`"null"]}`: "no object fits", `false`: "no JSON object",
-		`{"anyOf":[{"type":"string"},{"type":"array"}]}`: "no object fits", `{"allOf":[{},false]}`: "no object fits",
-		`{"$ref":"#/$defs/a","$defs":{"a":{"type":"number"}}}`: "no object fits", `[]`: "no JSON object",
-		`"x"`: "no JSON object", `{`: "no JSON", `{"oneOf":[false]}`: "no object fits",
+		`{"type":"string"}`: "it allows no object", `{"type":["string",` +
+			`"null"]}`: "it allows no object", `false`: "not a JSON object",
+		`{"anyOf":[{"type":"string"},{"type":"array"}]}`:       "it allows no object",
+		`{"allOf":[{},false]}`:                                 "it allows no object",
+		`{"$ref":"#/$defs/a","$defs":{"a":{"type":"number"}}}`: "it allows no object", `[]`: "not a JSON object",
+		`"x"`: "not a JSON object", `{`: "not JSON", `{"oneOf":[false]}`: "it allows no object",
 	} {
 		_, err := schema.Portable(json.RawMessage(is))
 		assert.ErrorContains(t, err, why, is)
@@ -272,7 +273,7 @@ func TestASimpleSchemaIsWhatAStrictProviderTakes(t *testing.T) {
 		assert.Equal(t, string(got), string(again), "it is portable, too")
 	}
 	_, note := schema.Simple(json.RawMessage(`{"type":"object","description":"Sends.","properties":{"$x":{}}}`))
-	assert.Equal(t, "Sends.\nTakes these arguments, too: {\"$x\":{}}.", note)
+	assert.Equal(t, "Sends.\nAlso accepts these arguments: {\"$x\":{}}.", note)
 }
 
 // simpleMember returns the member f of a simple schema, and all of it.

@@ -40,10 +40,10 @@ func Compile(raw json.RawMessage) (s Schema, err error) {
 	}
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
-		return s, fmt.Errorf("it is no JSON: %w", plain(err))
+		return s, fmt.Errorf("it is not JSON: %w", plain(err))
 	}
 	if _, ok := document.(map[string]any); !ok {
-		return s, errors.New("it is no JSON object")
+		return s, errors.New("it is not a JSON object")
 	}
 	form, err := survey(document)
 	if err == nil && form.schemas > maxSchemas {
@@ -102,7 +102,7 @@ func recoverTo(err *error) {
 	case spent:
 		*err = p.error
 	default:
-		*err = errors.New("it breaks the reader of schemas")
+		*err = errors.New("it cannot be read")
 	}
 }
 

@@ -20,76 +20,76 @@ import (
 // Settings are the settings of the service. Their tags make the table of docs/settings.md. The tags low and high are
 // the bounds of a value.
 type Settings struct {
-	Addr      string `env:"ADDR" envDefault:"127.0.0.1:8080" help:"the address of the server"`
-	DataDir   string `env:"DATA_DIR" envDefault:".data" help:"the folder that holds everything"`
-	PublicURL string `env:"PUBLIC_URL" help:"the URL of the service for clients; http:// and ADDR by default"`
+	Addr      string `env:"ADDR" envDefault:"127.0.0.1:8080" help:"the address to listen on"`
+	DataDir   string `env:"DATA_DIR" envDefault:".data" help:"the folder for all data"`
+	PublicURL string `env:"PUBLIC_URL" help:"the URL of the service for clients; by default http:// and ADDR"`
 
 	MetricsAddr string `env:"METRICS_ADDR" help:"a second address of /metrics, without a key, for a Prometheus on another machine; none by default; on a laptop only"`
 
-	ObserveWindow  time.Duration `env:"OBSERVE_WINDOW" envDefault:"20s" low:"0s" high:"5m" help:"how long POST /chat waits for the end of a run, at most 5m"`
-	ResponseWindow time.Duration `env:"RESPONSE_WINDOW" envDefault:"9m" low:"0s" high:"1h" help:"how long POST /responses waits, if that is longer, at most 1h. After OBSERVE_WINDOW it counts as a stream; on a laptop only"`
-	StartDeadline  time.Duration `env:"START_DEADLINE" envDefault:"10m" low:"1s" high:"24h" help:"a run that is queued for longer fails; from 1s. The time stops while other runs of the organization work, for a day at most"`
-	ActiveLimit    time.Duration `env:"ACTIVE_LIMIT" envDefault:"30m" low:"1s" high:"24h" help:"active time of a run whose agent sets none; from 1s"`
-	PauseExpiry    time.Duration `env:"PAUSE_EXPIRY" envDefault:"72h" low:"1s" high:"8760h" help:"a pause without a decision is cancelled after this; from 1s"`
+	ObserveWindow  time.Duration `env:"OBSERVE_WINDOW" envDefault:"20s" low:"0s" high:"5m" help:"how long POST /chat waits for a run to end, at most 5m"`
+	ResponseWindow time.Duration `env:"RESPONSE_WINDOW" envDefault:"9m" low:"0s" high:"1h" help:"how long POST /responses waits if that is longer, with a stream slot, at most 1h; on a laptop only"`
+	StartDeadline  time.Duration `env:"START_DEADLINE" envDefault:"10m" low:"1s" high:"24h" help:"a run queued for longer fails; from 1s. Time while other runs of the organization work does not count, up to one day"`
+	ActiveLimit    time.Duration `env:"ACTIVE_LIMIT" envDefault:"30m" low:"1s" high:"24h" help:"active time of a run if its agent sets no limit; from 1s"`
+	PauseExpiry    time.Duration `env:"PAUSE_EXPIRY" envDefault:"72h" low:"1s" high:"8760h" help:"the time after which an undecided pause is cancelled; from 1s"`
 	Lease          time.Duration `env:"LEASE" envDefault:"30s" low:"1s" high:"1h" help:"how long a silent worker keeps its run; from 1s. Clocks may differ by a sixth of it"`
-	Heartbeat      time.Duration `env:"HEARTBEAT" envDefault:"15s" low:"1s" high:"1m" help:"a silent stream sends a heartbeat after this; from 1s"`
+	Heartbeat      time.Duration `env:"HEARTBEAT" envDefault:"15s" low:"1s" high:"1m" help:"silence on a stream before a heartbeat is sent; from 1s"`
 
 	UserCap               int  `env:"USER_CAP" envDefault:"5" low:"1" high:"1000000" help:"active runs of a user, 1 to 1000000"`
 	OrganizationCap       int  `env:"ORGANIZATION_CAP" envDefault:"50" low:"1" high:"1000000" help:"active runs of an organization, 1 to 1000000"`
-	PausedRuns            int  `env:"PAUSED_RUNS" envDefault:"1000" low:"1" high:"10000" help:"paused runs of a user, and of an organization, above which new runs are refused, 1 to 10000. A user with less than 1 % of it is not refused because of others"`
+	PausedRuns            int  `env:"PAUSED_RUNS" envDefault:"1000" low:"1" high:"10000" help:"waiting runs of a user, and of an organization, above which new ones are refused, 1 to 10000. A user with less than 1 % of it is not refused because of others"`
 	UserFiles             int  `env:"USER_FILES" envDefault:"50000" low:"1" high:"1000000000" help:"files of a user, used or not, 1 to 1000000000"`
 	OrgFiles              int  `env:"ORGANIZATION_FILES" envDefault:"500000" low:"1" high:"1000000000" help:"files of an organization, 1 to 1000000000"`
-	SpreadSlots           bool `env:"SPREAD_SLOTS" envDefault:"false" help:"keep active runs below caps over 200 in 16 more partitions of DynamoDB; only when every running program knows this setting"`
-	RateLimit             int  `env:"RATE_LIMIT" envDefault:"600" low:"1" high:"10000000" help:"requests of a key in a minute, 1 to 10000000"`
-	RateBurst             int  `env:"RATE_BURST" envDefault:"100" low:"1" high:"10000000" help:"requests of a key above an even flow, 1 to 10000000"`
-	OrganizationRateLimit int  `env:"ORGANIZATION_RATE_LIMIT" envDefault:"0" low:"0" high:"100000000" help:"requests of all keys of an organization in a minute, to 100000000; 0: ten times those of a key"`
-	OrganizationRateBurst int  `env:"ORGANIZATION_RATE_BURST" envDefault:"0" low:"0" high:"100000000" help:"requests of an organization above an even flow, to 100000000; 0: ten times those of a key"`
-	UserAPIKeys           int  `env:"USER_API_KEYS" envDefault:"50" low:"1" high:"1000000" help:"valid API keys of a user, 1 to 1000000"`
-	OrganizationAPIKeys   int  `env:"ORGANIZATION_API_KEYS" envDefault:"5000" low:"1" high:"1000000" help:"valid API keys of an organization, 1 to 1000000"`
-	Workers               int  `env:"WORKERS" envDefault:"256" low:"1" high:"10000" help:"runs at work in this process, 1 to 10000. One organization may use all. On a laptop a quarter more is for organizations and users with few runs at work, from 4 on"`
+	SpreadSlots           bool `env:"SPREAD_SLOTS" envDefault:"false" help:"spread the active runs of caps over 200 over 16 more partitions of DynamoDB. Set it only after all running programs know this setting"`
+	RateLimit             int  `env:"RATE_LIMIT" envDefault:"600" low:"1" high:"10000000" help:"requests per minute and key, 1 to 10000000"`
+	RateBurst             int  `env:"RATE_BURST" envDefault:"100" low:"1" high:"10000000" help:"burst of requests above the even rate, 1 to 10000000"`
+	OrganizationRateLimit int  `env:"ORGANIZATION_RATE_LIMIT" envDefault:"0" low:"0" high:"100000000" help:"requests per minute of all keys of an organization, up to 100000000; 0: ten times those of a key"`
+	OrganizationRateBurst int  `env:"ORGANIZATION_RATE_BURST" envDefault:"0" low:"0" high:"100000000" help:"burst of an organization's requests, up to 100000000; 0: ten times that of a key"`
+	UserAPIKeys           int  `env:"USER_API_KEYS" envDefault:"50" low:"1" high:"1000000" help:"API keys of a user that are neither revoked nor expired, 1 to 1000000"`
+	OrganizationAPIKeys   int  `env:"ORGANIZATION_API_KEYS" envDefault:"5000" low:"1" high:"1000000" help:"API keys of all users of an organization that are neither revoked nor expired, 1 to 1000000"`
+	Workers               int  `env:"WORKERS" envDefault:"256" low:"1" high:"10000" help:"concurrent runs of this process, 1 to 10000. One organization may use all of them. On a laptop a further quarter is for organizations and users with few runs; below 4 there is none"`
 
-	WebhookSecret     string   `env:"WEBHOOK_SECRET" kind:"secret" help:"signs webhooks of organizations without their own secret"`
+	WebhookSecret     string   `env:"WEBHOOK_SECRET" kind:"secret" help:"signs webhooks of organizations without a secret of their own"`
 	WebhookAllowHosts []string `env:"WEBHOOK_ALLOW_HOSTS" help:"private host:port pairs that webhooks may reach, comma-separated"`
-	WebhookCAFile     string   `env:"WEBHOOK_CA_FILE" help:"PEM file of more certificate authorities for webhooks"`
-	WebhookDays       int      `env:"WEBHOOK_RETENTION_DAYS" envDefault:"90" low:"0" high:"36500" help:"days after the last attempt for which a delivery and its body are kept, 0 to 36500. 0, or outside all organizations: as long as the run"`
+	WebhookCAFile     string   `env:"WEBHOOK_CA_FILE" help:"PEM file of further certificate authorities for webhooks"`
+	WebhookDays       int      `env:"WEBHOOK_RETENTION_DAYS" envDefault:"90" low:"0" high:"36500" help:"days to keep a delivery with its body after its last attempt, 0 to 36500; 0, or without an organization: as long as its run"`
 
 	ToolAllowHosts []string `env:"TOOL_ALLOW_HOSTS" help:"private host:port pairs that toolkits may reach, comma-separated"`
-	ToolCommands   []string `env:"TOOL_COMMANDS" help:"commands of MCP servers that toolkits may use, word for word, comma-separated; on a laptop only"`
-	ToolCAFile     string   `env:"TOOL_CA_FILE" help:"PEM file of more certificate authorities for toolkits"`
+	ToolCommands   []string `env:"TOOL_COMMANDS" help:"commands of MCP servers that toolkits may run, exact text, comma-separated; on a laptop only"`
+	ToolCAFile     string   `env:"TOOL_CA_FILE" help:"PEM file of further certificate authorities for toolkits"`
 
-	EmbeddingModels     []string      `env:"EMBEDDING_MODELS" help:"embedding models for knowledge bases, as provider/name or provider/name:dimensions, comma-separated. The first is the default; without any: builtin, which knows only words"`
-	EmbeddingOptions    string        `env:"EMBEDDING_OPTIONS" help:"a JSON object by provider/name: query_prefix, passage_prefix, and weight (0 to 1) of semantic ranks in hybrid searches. Known models have the prefixes of their makers"`
+	EmbeddingModels     []string      `env:"EMBEDDING_MODELS" help:"embedding models of knowledge bases, as provider/name or provider/name:dimensions, comma-separated; the first is the default. Empty: builtin, which compares words only"`
+	EmbeddingOptions    string        `env:"EMBEDDING_OPTIONS" help:"a JSON object of options by provider/name: query_prefix and passage_prefix, added before texts, and weight, 0 to 1, of semantic ranks in hybrid searches. Known models have the prefixes of their makers"`
 	KnowledgeAllowHosts []string      `env:"KNOWLEDGE_ALLOW_HOSTS" help:"private host:port pairs that documents may come from, comma-separated"`
-	IngestDeadline      time.Duration `env:"INGEST_DEADLINE" envDefault:"1h" low:"1s" high:"24h" help:"how long the ingestion of a document may take; from 1s"`
-	IngestWorkers       int           `env:"INGEST_WORKERS" envDefault:"4" low:"1" high:"1000" help:"documents at work in this process, 1 to 1000"`
+	IngestDeadline      time.Duration `env:"INGEST_DEADLINE" envDefault:"1h" low:"1s" high:"24h" help:"the time limit of a document's ingestion; from 1s"`
+	IngestWorkers       int           `env:"INGEST_WORKERS" envDefault:"4" low:"1" high:"1000" help:"concurrent ingestions of this process, 1 to 1000"`
 	Ingesting           int           `env:"DOCUMENTS_IN_INGESTION" envDefault:"10000" low:"1" high:"1000000" help:"documents in ingestion of a user, and of an organization, above which new ones are refused, 1 to 1000000. A user with less than 1 % of it is not refused because of others"`
 	DocumentsPerBase    int           `env:"DOCUMENTS_PER_BASE" envDefault:"10000" low:"1" high:"1000000" help:"documents of a knowledge base, 1 to 1000000"`
 
-	Streams             int `env:"STREAMS" envDefault:"10000" low:"1" high:"1000000" help:"open streams of this process, about 0.1 MB of memory each, and as many waiting requests, 1 to 1000000"`
-	OrganizationStreams int `env:"ORGANIZATION_STREAMS" envDefault:"0" low:"0" high:"1000000" help:"open streams of an organization, to 1000000; 0: half of STREAMS"`
-	UserStreams         int `env:"USER_STREAMS" envDefault:"0" low:"0" high:"1000000" help:"open streams of a user, to 1000000; 0: two fifths of STREAMS"`
-	KeyStreams          int `env:"KEY_STREAMS" envDefault:"0" low:"0" high:"1000000" help:"open streams of a key, to 1000000; 0: three tenths of STREAMS"`
-	KeyChats            int `env:"KEY_CHATS" envDefault:"0" low:"0" high:"1000" help:"open streams of POST /chat, MCP, A2A and AG-UI of an organization, and waits there of more than 3 s, over all functions, to 1000. A user has four fifths; 0: no limit; on AWS only"`
-	Connections         int `env:"CONNECTIONS" envDefault:"40000" low:"1" high:"1000000" help:"open connections of this process that sent a key, and as many that sent none, 1 to 1000000"`
-	AddressConnections  int `env:"ADDRESS_CONNECTIONS" envDefault:"10000" low:"1" high:"1000000" help:"connections of an address that sent no key, 1 to 1000000"`
+	Streams             int `env:"STREAMS" envDefault:"10000" low:"1" high:"1000000" help:"open streams of this process, about 0.1 MB of memory each, and the same number of waiting requests, 1 to 1000000"`
+	OrganizationStreams int `env:"ORGANIZATION_STREAMS" envDefault:"0" low:"0" high:"1000000" help:"open streams of an organization, up to 1000000; 0: half of STREAMS"`
+	UserStreams         int `env:"USER_STREAMS" envDefault:"0" low:"0" high:"1000000" help:"open streams of a user, up to 1000000; 0: two fifths of STREAMS"`
+	KeyStreams          int `env:"KEY_STREAMS" envDefault:"0" low:"0" high:"1000000" help:"open streams of a key, up to 1000000; 0: three tenths of STREAMS"`
+	KeyChats            int `env:"KEY_CHATS" envDefault:"0" low:"0" high:"1000" help:"open streams of POST /chat, MCP, A2A and AG-UI of an organization, and waits over 3 s, in all functions, up to 1000. A user may have four fifths. 0: no limit; on AWS only"`
+	Connections         int `env:"CONNECTIONS" envDefault:"40000" low:"1" high:"1000000" help:"open connections of this process with a key, and the same number without, 1 to 1000000"`
+	AddressConnections  int `env:"ADDRESS_CONNECTIONS" envDefault:"10000" low:"1" high:"1000000" help:"connections of an address without a key, 1 to 1000000"`
 
-	UserFileBytes int64 `env:"USER_FILE_BYTES" envDefault:"21474836480" low:"1024" high:"1125899906842624" help:"bytes of a user's files, with the announced ones; 1024 to 1125899906842624"`
-	OrgFileBytes  int64 `env:"ORGANIZATION_FILE_BYTES" envDefault:"214748364800" low:"1024" high:"1125899906842624" help:"bytes of an organization's files; 1024 to 1125899906842624"`
+	UserFileBytes int64 `env:"USER_FILE_BYTES" envDefault:"21474836480" low:"1024" high:"1125899906842624" help:"bytes of all files of a user, including announced files; 1024 to 1125899906842624"`
+	OrgFileBytes  int64 `env:"ORGANIZATION_FILE_BYTES" envDefault:"214748364800" low:"1024" high:"1125899906842624" help:"bytes of all files of an organization; 1024 to 1125899906842624"`
 
-	MaxBody int64 `env:"MAX_BODY" envDefault:"67108864" low:"1024" high:"1073741824" help:"bytes of a request body, at most 8 MiB if it is JSON; 1024 to 1073741824"`
+	MaxBody int64 `env:"MAX_BODY" envDefault:"67108864" low:"1024" high:"1073741824" help:"bytes of a request body, for JSON at most 8 MiB; 1024 to 1073741824"`
 
-	OpenAIBaseURL    string   `env:"OPENAI_BASE_URL" help:"an endpoint with OpenAI's chat completions, with its /v1; with a key, OpenAI's own by default"`
+	OpenAIBaseURL    string   `env:"OPENAI_BASE_URL" help:"an endpoint for OpenAI's chat completions, with its /v1; by default OpenAI's own, if there is a key"`
 	OpenAIAPIKey     string   `env:"OPENAI_API_KEY" kind:"secret" help:"its key"`
-	AnthropicBaseURL string   `env:"ANTHROPIC_BASE_URL" help:"an endpoint with Anthropic's messages; with a key, Anthropic's own by default"`
+	AnthropicBaseURL string   `env:"ANTHROPIC_BASE_URL" help:"an endpoint for Anthropic's Messages API; by default Anthropic's own, if there is a key"`
 	AnthropicAPIKey  string   `env:"ANTHROPIC_API_KEY" kind:"secret" help:"its key"`
-	BedrockModels    []string `env:"BEDROCK_MODELS" help:"models and inference profiles of Amazon Bedrock for agents, comma-separated; with AWS credentials"`
-	BedrockRegion    string   `env:"BEDROCK_REGION" help:"the credentials' Region by default"`
-	BedrockBaseURL   string   `env:"BEDROCK_BASE_URL" help:"Bedrock's own by default"`
+	BedrockModels    []string `env:"BEDROCK_MODELS" help:"models and inference profiles of Amazon Bedrock for agents, comma-separated; needs AWS credentials"`
+	BedrockRegion    string   `env:"BEDROCK_REGION" help:"the Region of Bedrock; by default that of the credentials"`
+	BedrockBaseURL   string   `env:"BEDROCK_BASE_URL" help:"the endpoint of Bedrock; by default Bedrock's own"`
 	BedrockGuardrail string   `env:"BEDROCK_GUARDRAIL" help:"id:version of a guardrail for every call"`
 
-	OTLPEndpoint string   `env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"the receiver of OTLP traces, without its /v1/traces; without it there are no traces"`
-	OTLPHeaders  []string `env:"OTEL_EXPORTER_OTLP_HEADERS" kind:"secret" help:"name=value pairs of its requests, comma-separated, values percent-encoded; on a laptop only"`
-	TraceShare   float64  `env:"OTEL_TRACES_SAMPLER_ARG" envDefault:"1" help:"the share of traces that are sent, 0 to 1"`
+	OTLPEndpoint string   `env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"the OTLP endpoint for traces, without its /v1/traces; empty: no traces"`
+	OTLPHeaders  []string `env:"OTEL_EXPORTER_OTLP_HEADERS" kind:"secret" help:"headers of trace requests as name=value, comma-separated, values percent-encoded; on a laptop only"`
+	TraceShare   float64  `env:"OTEL_TRACES_SAMPLER_ARG" envDefault:"1" help:"the share of traces to send, 0 to 1"`
 
 	LogLevel string `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
 	Pprof    bool   `env:"PPROF" envDefault:"false" help:"serve /debug/pprof to callers on this machine with an operator key"`
@@ -97,24 +97,24 @@ type Settings struct {
 
 // Cloud names the AWS resources of a deployment for its functions. The infrastructure sets all of them.
 type Cloud struct {
-	CoreTable    string `env:"CORE_TABLE,required,notEmpty" kind:"resource" help:"the table that holds everything but streams"`
+	CoreTable    string `env:"CORE_TABLE,required,notEmpty" kind:"resource" help:"the table for all data except streams"`
 	StreamTable  string `env:"FEED_TABLE,required,notEmpty" kind:"resource" help:"the table of stream frames"`
 	Bucket       string `env:"BUCKET,required,notEmpty" kind:"resource" help:"the bucket of large values and files"`
-	RunQueue     string `env:"RUN_QUEUE_URL,required,notEmpty" kind:"resource" help:"the queue of runs to look at"`
+	RunQueue     string `env:"RUN_QUEUE_URL,required,notEmpty" kind:"resource" help:"the queue of runs to process"`
 	WebhookQueue string `env:"WEBHOOK_QUEUE_URL,required,notEmpty" kind:"resource" help:"the queue of webhooks to send"`
 	JobQueue     string `env:"JOB_QUEUE_URL,required,notEmpty" kind:"resource" help:"the queue of removals, rebuilds and restores"`
 	IngestQueue  string `env:"INGEST_QUEUE_URL,required,notEmpty" kind:"resource" help:"the queue of documents to ingest"`
 	VectorBucket string `env:"VECTOR_BUCKET,required,notEmpty" kind:"resource" help:"the vector bucket of the index of documents"`
-	SealingKey   string `env:"SEALING_KEY,required,notEmpty" kind:"resource" help:"the KMS key that wraps organizations' secrets"`
+	SealingKey   string `env:"SEALING_KEY,required,notEmpty" kind:"resource" help:"the KMS key that encrypts organizations' secrets"`
 	Secrets      string `env:"SECRETS_ARN" kind:"resource" help:"the deployment's secrets in Secrets Manager: a JSON object with WEBHOOK_SECRET"`
-	Broker       string `env:"BROKER_FUNCTION" kind:"resource" help:"the function that opens secrets for api, which may not; set for api alone"`
-	Reader       string `env:"READER_FUNCTION" kind:"resource" help:"the function that reads the files of messages; set for worker alone"`
+	Broker       string `env:"BROKER_FUNCTION" kind:"resource" help:"the function that decrypts secrets for api, which has no permission to; set only for api"`
+	Reader       string `env:"READER_FUNCTION" kind:"resource" help:"the function that reads the files of messages; set only for worker"`
 	PauseMachine string `env:"PAUSE_MACHINE_ARN,required,notEmpty" kind:"resource" help:"the state machine that waits for a pause's end"`
 
 	Stage string `env:"STAGE" kind:"resource" envDefault:"none" help:"the deployment's name, a dimension of its metrics"`
 
-	CacheLife     time.Duration `env:"CACHE_LIFE" envDefault:"30s" low:"0s" high:"5m" help:"how long keys, users, organizations and agents are remembered, 0 to 5m: a revoked key works for as long"`
-	HandOverAfter time.Duration `env:"HAND_OVER_AFTER" envDefault:"13m" low:"1s" high:"14m" help:"how long a worker keeps a run or an ingester a document, 1s to 14m; then another goes on"`
+	CacheLife     time.Duration `env:"CACHE_LIFE" envDefault:"30s" low:"0s" high:"5m" help:"how long keys, users, organizations and agents are cached, 0 to 5m; a revoked key works for that time"`
+	HandOverAfter time.Duration `env:"HAND_OVER_AFTER" envDefault:"13m" low:"1s" high:"14m" help:"how long a worker keeps a run, or an ingester a document, 1s to 14m; then another continues"`
 }
 
 // Kind is the source of a variable's value.
@@ -267,13 +267,13 @@ func (s Settings) validate() error {
 	}{{"WEBHOOK_ALLOW_HOSTS", s.WebhookAllowHosts}, {"KNOWLEDGE_ALLOW_HOSTS", s.KnowledgeAllowHosts}} {
 		for _, h := range list.hosts {
 			if _, port, err := net.SplitHostPort(strings.TrimSpace(h)); err != nil || port == "" {
-				bad(list.name, "must list host:port pairs, and %q is none", h)
+				bad(list.name, "must be a list of host:port pairs; %q is not valid", h)
 			}
 		}
 	}
 	for _, name := range s.BedrockModels {
 		if !bedrockName.MatchString(strings.TrimSpace(name)) {
-			bad("BEDROCK_MODELS", "must list models and inference profiles, and %q is none", name)
+			bad("BEDROCK_MODELS", "must be a list of models or inference profiles; %q is not valid", name)
 		}
 	}
 	if s.BedrockGuardrail != "" && !guardrail.MatchString(s.BedrockGuardrail) {
@@ -293,11 +293,11 @@ func (s Settings) validate() error {
 func (s Settings) checkTraces(bad func(name, format string, args ...any)) {
 	if u, err := url.Parse(s.OTLPEndpoint); s.OTLPEndpoint != "" && (err != nil || u.Host == "" || u.User != nil ||
 		u.RawQuery != "" || (u.Scheme != "http" && u.Scheme != "https")) {
-		bad("OTEL_EXPORTER_OTLP_ENDPOINT", "must be an http or https URL without a user and a query")
+		bad("OTEL_EXPORTER_OTLP_ENDPOINT", "must be an http or https URL without user and query")
 	}
 	for _, h := range s.OTLPHeaders {
 		if name, value, ok := strings.Cut(h, "="); !ok || strings.TrimSpace(name) == "" || !unescapes(value) {
-			bad("OTEL_EXPORTER_OTLP_HEADERS", "must list name=value pairs, with the values percent-encoded")
+			bad("OTEL_EXPORTER_OTLP_HEADERS", "must be a list of name=value pairs, with percent-encoded values")
 		}
 	}
 	if !(s.TraceShare >= 0 && s.TraceShare <= 1) { // NaN is neither

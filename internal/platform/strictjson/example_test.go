@@ -16,7 +16,7 @@ func ExampleValue() {
 	fmt.Println(err)
 	// Output:
 	// {"n":15,"name":"Anna"} <nil>
-	// /to stands twice (at byte 13)
+	// /to is repeated (at byte 13)
 }
 
 // Names of members are case-sensitive, unlike in encoding/json.

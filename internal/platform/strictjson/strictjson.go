@@ -36,7 +36,7 @@ type Limits struct {
 // member's name and the end of an array or object count as values.
 func Within(raw []byte, limits Limits, values int) error {
 	if len(raw) > limits.Bytes {
-		return fmt.Errorf("the JSON has %d bytes, it may have %d", len(raw), limits.Bytes)
+		return fmt.Errorf("the JSON has %d bytes, the limit is %d", len(raw), limits.Bytes)
 	}
 	in := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	for n := 0; ; n++ {
@@ -65,7 +65,7 @@ const maxPlace = 200
 // of the text except the location.
 func Value(raw []byte, limits Limits) (json.RawMessage, error) {
 	if len(raw) > limits.Bytes {
-		return nil, fmt.Errorf("the JSON has %d bytes, it may have %d", len(raw), limits.Bytes)
+		return nil, fmt.Errorf("the JSON has %d bytes, the limit is %d", len(raw), limits.Bytes)
 	}
 	in := jsontext.NewDecoder(bytes.NewReader(raw))
 	var out bytes.Buffer
@@ -82,7 +82,7 @@ func Value(raw []byte, limits Limits) (json.RawMessage, error) {
 			return nil, fmt.Errorf("the JSON is nested more than %d levels deep", limits.Depth)
 		}
 		if out.Len() > 0 && to.StackDepth() == 0 {
-			return nil, errors.New("something follows the JSON value")
+			return nil, errors.New("the JSON value must be the only content")
 		}
 		if token.Kind() == '0' {
 			plain, ok := Number(token.String())
@@ -106,7 +106,7 @@ func Value(raw []byte, limits Limits) (json.RawMessage, error) {
 func Object(raw []byte, limits Limits) (json.RawMessage, error) {
 	v, err := Value(raw, limits)
 	if err == nil && v[0] != '{' {
-		err = errors.New("it is no JSON object")
+		err = errors.New("it is not a JSON object")
 	}
 	return v, err
 }
@@ -197,18 +197,18 @@ func fault(err error) error {
 	var at *jsontext.SyntacticError
 	if !errors.As(err, &at) {
 		if errors.Is(err, io.EOF) {
-			return errors.New("there is no JSON")
+			return errors.New("the JSON is empty")
 		}
 		return err
 	}
-	what := "is no valid JSON"
+	what := "is not valid JSON"
 	switch {
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		what = "stands twice"
+		what = "is repeated"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the JSON is cut off")
 	case strings.Contains(err.Error(), "UTF-8"), strings.Contains(err.Error(), "surrogate"):
-		what = "is no valid Unicode"
+		what = "is not valid Unicode"
 	}
 	place := string(at.JSONPointer)
 	if place == "" {
@@ -270,7 +270,7 @@ func wanted(t reflect.Type) string {
 	case t == reflect.TypeFor[time.Time]():
 		return "must be a time, like 2026-01-31T12:00:00Z"
 	case t == nil, reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
-		return "has a wrong type"
+		return "has the wrong type"
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -287,5 +287,5 @@ func wanted(t reflect.Type) string {
 	case reflect.Struct, reflect.Map:
 		return "must be an object"
 	}
-	return "has a wrong type"
+	return "has the wrong type"
 }

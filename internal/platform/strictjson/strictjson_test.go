@@ -62,29 +62,29 @@ func TestEqualValuesHaveOneCanonicalForm(t *testing.T) {
 
 func TestValueRefusesAmbiguousJSON(t *testing.T) {
 	for in, want := range map[string]string{
-		`{"a":1,"a":2}`:                          `/a stands twice (at byte 7)`,
-		`{"a":1,"\u0061":2}`:                     `/a stands twice (at byte 7)`,
-		`{"x":[{"a":1,"b":2,"a":3}]}`:            `/x/0/a stands twice`,
-		`{"a":"\ud800"}`:                         `no valid Unicode`,
-		"\"\xff\"":                               `no valid Unicode`,
+		`{"a":1,"a":2}`:                          `/a is repeated (at byte 7)`,
+		`{"a":1,"\u0061":2}`:                     `/a is repeated (at byte 7)`,
+		`{"x":[{"a":1,"b":2,"a":3}]}`:            `/x/0/a is repeated`,
+		`{"a":"\ud800"}`:                         `not valid Unicode`,
+		"\"\xff\"":                               `not valid Unicode`,
 		`{"a":1`:                                 `the JSON is cut off`,
-		``:                                       `there is no JSON`,
-		`{} {}`:                                  `something follows`,
-		`{"a":01}`:                               `no valid JSON`,
-		`NaN`:                                    `no valid JSON`,
+		``:                                       `the JSON is empty`,
+		`{} {}`:                                  `must be the only content`,
+		`{"a":01}`:                               `not valid JSON`,
+		`NaN`:                                    `not valid JSON`,
 		`1e999`:                                  `more than 400 digits`,
 		`1e99999999999999999999`:                 `more than 400 digits`,
 		`1e-99999999999999999999`:                `more than 400 digits`,
 		`[` + strings.Repeat("1e300,", 9) + `1]`: `more than 1024 bytes when its numbers are written out`,
 		strings.Repeat("[", 9):                   `nested more than 8 levels`,
-		`"` + strings.Repeat("x", 1024):          `1025 bytes, it may have 1024`,
+		`"` + strings.Repeat("x", 1024):          `1025 bytes, the limit is 1024`,
 	} {
 		_, err := strictjson.Value([]byte(in), limits)
 		require.Error(t, err, in)
 		assert.Contains(t, err.Error(), want, in)
 	}
 	_, err := strictjson.Object([]byte(`[1]`), limits)
-	assert.EqualError(t, err, "it is no JSON object")
+	assert.EqualError(t, err, "it is not a JSON object")
 }
 
 func TestWithinRefusesOnlyWhatExceedsALimit(t *testing.T) {
@@ -93,14 +93,14 @@ func TestWithinRefusesOnlyWhatExceedsALimit(t *testing.T) {
 		"\"\xff\\ud800\"":                 ``,
 		`[1e999]`:                         ``,
 		`{"a":1`:                          `the JSON is cut off`,
-		``:                                `there is no JSON`,
-		`nonsense`:                        `no valid JSON`,
+		``:                                `the JSON is empty`,
+		`nonsense`:                        `not valid JSON`,
 		strings.Repeat("[", 9):            `nested more than 8 levels`,
 		`[` + strings.Repeat("1,", 30):    `more than 20 values`,
 		`[` + strings.Repeat("{},", 15):   `more than 20 values`,
 		`{` + strings.Repeat(`"":0,`, 15): `more than 20 values`,
 		strings.Repeat("1 ", 30):          `more than 20 values`,
-		`"` + strings.Repeat("x", 1024):   `1025 bytes, it may have 1024`,
+		`"` + strings.Repeat("x", 1024):   `1025 bytes, the limit is 1024`,
 	} {
 		err := strictjson.Within([]byte(in), limits, 20)
 		if want == "" {
@@ -138,7 +138,7 @@ func TestAWrongTypeIsToldInWordsOfJSON(t *testing.T) {
 		`{"list":[{},{"yes":1}]}`: "list[1].yes must be true or false",
 		`{"names":{"a.b":1}}`:     "names.a.b must be a string",
 		`{"text":"a"`:             "the JSON is cut off",
-		`{"a":1,"a":2}`:           "/a stands twice (at byte 7)",
+		`{"a":1,"a":2}`:           "/a is repeated (at byte 7)",
 	} {
 		require.EqualError(t, strictjson.Unmarshal([]byte(text), new(everything)), want, text)
 	}

@@ -33,7 +33,7 @@ func Refused(by Provider, raw json.RawMessage) string {
 	top, is := document.(map[string]any)
 	switch {
 	case err != nil || !is:
-		return "it is no JSON object"
+		return "it is not a JSON object"
 	case top["type"] != "object":
 		return "its type is not object"
 	}

@@ -192,7 +192,7 @@ func (e *Exporter) note(spans []sdktrace.ReadOnlySpan, refused int64, again time
 	e.dropped += refused
 	if err == nil {
 		if e.failing {
-			e.Log.Info("traces are taken again", "spans_dropped", e.dropped)
+			e.Log.Info("traces can be sent again", "spans_dropped", e.dropped)
 		}
 		e.failing, e.pause = false, 0
 		return
@@ -210,7 +210,7 @@ func (e *Exporter) note(spans []sdktrace.ReadOnlySpan, refused int64, again time
 	e.pause = min(max(2*e.pause, firstPause, again), longest)
 	e.quiet = e.Now().Add(e.pause)
 	if !e.failing {
-		e.Log.Warn("traces cannot be sent; they wait, and those that find no place are dropped", "error", err,
+		e.Log.Warn("traces cannot be sent; they wait, and those beyond the buffer are dropped", "error", err,
 			"spans_dropped", e.dropped)
 	}
 	e.failing = true

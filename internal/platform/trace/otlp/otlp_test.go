@@ -202,7 +202,7 @@ func TestAReceiverThatRefusesIsLeftAlone(t *testing.T) {
 	w.Flush(t.Context())
 	assert.Len(t, w.got, 4096, "what waited is not lost")
 	assert.Equal(t, int64(904), w.Dropped())
-	assert.Contains(t, w.log.String(), "traces are taken again")
+	assert.Contains(t, w.log.String(), "traces can be sent again")
 }
 
 func TestAnAnswerSaysWhatBecomesOfABatch(t *testing.T) {
