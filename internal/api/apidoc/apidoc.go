@@ -117,7 +117,7 @@ func (d *document) parameters() {
 		if o.RequestBody != nil && len(o.RequestBody.Content) > 1 {
 			o.Parameters = append(o.Parameters, &huma.Param{
 				Name: "X-Organization", In: "header", Schema: &huma.Schema{Type: huma.TypeString},
-				Description: "With a key of level operator: the id of the organization in which it acts as an admin",
+				Description: "With a key of level operator: the organization in which the key acts as an admin",
 			})
 		}
 	}

@@ -22,19 +22,19 @@ func number(description string, example int) *huma.Header {
 // sharedHeaders are those that answers have, each described once.
 func sharedHeaders() map[string]*huma.Header {
 	return map[string]*huma.Header{
-		"RequestID": text("The request's id, by which the service's log knows it.", exampleID),
-		"RunID": text("The run that the request concerns: for reattaching when the connection breaks.",
+		"RequestID": text("The request's id, which the service's log also contains.", exampleID),
+		"RunID": text("The run of the request. Use it to reconnect if the connection breaks.",
 			exampleID),
-		"RetryAfter": number("Whole seconds to wait before another try.", 1),
-		"ETag": text("What the answer shows, and in which version: for If-None-Match and If-Match.",
+		"RetryAfter": number("Seconds to wait before the next attempt.", 1),
+		"ETag": text("The version of the resource, for If-None-Match and If-Match.",
 			`"3.5d41402abc4b2a76b9719d91"`),
-		"IdempotentReplayed": text("true: the request had been made before with this idempotency key, and is "+
-			"answered as it stands now. Absent otherwise.", "true"),
-		"IdempotentMismatch": text("true: the earlier request with this idempotency key asked for something else. "+
+		"IdempotentReplayed": text("true: an earlier request has this idempotency key, and this is its "+
+			"present state. Absent otherwise.", "true"),
+		"IdempotentMismatch": text("true: the earlier request with this idempotency key had other content. "+
 			"Absent otherwise.", "true"),
-		"RateLimitLimit":     number("Requests a minute that the key may make.", 600),
-		"RateLimitRemaining": number("Requests that it may still make at once.", 99),
-		"RateLimitReset":     number("Seconds until it may make as many as ever.", 1),
+		"RateLimitLimit":     number("Requests that the key may send in a minute.", 600),
+		"RateLimitRemaining": number("Requests that the key may still send immediately.", 99),
+		"RateLimitReset":     number("Seconds until the full number of requests is available again.", 1),
 	}
 }
 

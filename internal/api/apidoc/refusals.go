@@ -17,19 +17,19 @@ type refusal struct {
 }
 
 var refusals = []refusal{
-	{400, "BadRequest", "The request is malformed; errors says where.", "invalid_request"},
-	{401, "Unauthorized", "There is no API key, or none that is good.", "invalid_api_key"},
-	{403, "Forbidden", "The key's level is too low, or the thing is another organization's.",
+	{400, "BadRequest", "The request is invalid; errors names the fields.", "invalid_request"},
+	{401, "Unauthorized", "The API key is missing or not valid.", "invalid_api_key"},
+	{403, "Forbidden", "The key's level is too low, or the resource belongs to another organization.",
 		"insufficient_permission"},
-	{404, "NotFound", "There is no such thing, or no more.", "not_found"},
-	{409, "Conflict", "It does not fit the state of the thing; the code says how.", "conflict"},
-	{412, "PreconditionFailed", "The resource has not the ETag of If-Match any more.", "precondition_failed"},
+	{404, "NotFound", "The resource does not exist.", "not_found"},
+	{409, "Conflict", "The request conflicts with the state of the resource; see the code.", "conflict"},
+	{412, "PreconditionFailed", "The resource has changed: its ETag differs from If-Match.", "precondition_failed"},
 	{413, "PayloadTooLarge", "The body is too large.", "payload_too_large"},
-	{429, "TooManyRequests", "A rate limit, a cap, a share or a budget is used up; Retry-After says how long.",
+	{429, "TooManyRequests", "A rate limit, cap, share or budget is used up. Wait for the seconds in Retry-After.",
 		"rate_limited"},
-	{500, "InternalError", "Something went wrong on the service's side.", "internal"},
-	{503, "Unavailable", "Nothing was done; try again after Retry-After.", "unavailable"},
-	{507, "InsufficientStorage", "Nothing was done: the disk has no room.", "insufficient_storage"},
+	{500, "InternalError", "The service had an internal error; try again later.", "internal"},
+	{503, "Unavailable", "The service did nothing; try again after the seconds in Retry-After.", "unavailable"},
+	{507, "InsufficientStorage", "The service did nothing: the disk is full.", "insufficient_storage"},
 }
 
 // whatElse is the name of the response for a status that has no response of its own.
@@ -44,7 +44,7 @@ func (d *document) refusals() {
 	for _, r := range refusals {
 		known[r.name] = errorResponse(r)
 	}
-	known[whatElse] = errorResponse(refusal{description: "Another error; its code says which.", code: "internal"})
+	known[whatElse] = errorResponse(refusal{description: "Another error; see its code.", code: "internal"})
 	for _, o := range d.operations() {
 		for _, r := range refusals {
 			d.refuse(o, r)

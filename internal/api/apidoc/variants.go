@@ -30,7 +30,7 @@ func (d *document) variants() {
 		by, variants := of.Variants()
 		whole := d.schemas.of[name]
 		union := &huma.Schema{
-			Description:   by + " says which it is.",
+			Description:   by + " selects the form.",
 			Discriminator: &huma.Discriminator{PropertyName: by, Mapping: map[string]string{}},
 		}
 		for _, values := range slices.Sorted(maps.Keys(variants)) {

@@ -126,8 +126,9 @@ func limited(w http.ResponseWriter, scope share.Scope, l ratelimit.Limit, state 
 	if state.Allowed {
 		return nil
 	}
-	p := problem.New(problem.Limited, "rate_limited", "more than %d requests a minute (and %d at once) of this %s",
-		l.PerMinute, l.Burst, strings.ReplaceAll(string(scope), "_", " ")).With("scope", scope)
+	p := problem.New(problem.Limited, "rate_limited",
+		"the rate limit of this %s is %d requests per minute with a burst of %d; try again later",
+		strings.ReplaceAll(string(scope), "_", " "), l.PerMinute, l.Burst).With("scope", scope)
 	p.RetryAfter = state.RetryAfter
 	return p
 }

@@ -39,7 +39,7 @@ func (c Content) Send(w http.ResponseWriter, r *http.Request) error {
 // Elsewhere is the redirect of [Content.Send] as the document has it.
 func Elsewhere() *huma.Response {
 	return &huma.Response{
-		Description: "The same at an address that is good for some minutes, and is read without the Authorization",
+		Description: "The same content at an address that is valid for some minutes and needs no Authorization",
 		Headers: map[string]*huma.Param{
 			"Location": {Required: true, Schema: &huma.Schema{Type: "string", Format: "uri"}},
 		},

@@ -95,7 +95,7 @@ func unread(err error) error {
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); known || tooLarge {
 		return err
 	}
-	return problem.InvalidField("body", "ended before its length")
+	return problem.InvalidField("body", "is shorter than its Content-Length")
 }
 
 // BoundBody makes a request's body end with an error when it is longer than MaxBody. A handler that reads its body by

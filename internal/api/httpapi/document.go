@@ -15,7 +15,7 @@ import (
 // read.
 func documented(publicURL string) huma.Config {
 	config := huma.DefaultConfig("Agent Platform", "1")
-	config.Info.Description = "Durable runs of agents: post a message, then wait, poll, stream or be called back."
+	config.Info.Description = "Durable runs of agents: send a message, then wait, poll, stream or receive a webhook."
 	config.Info.License = &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"}
 	config.Info.Contact = &huma.Contact{Name: "Agent Platform", URL: publicURL}
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", "" // see serveDocument
@@ -30,25 +30,25 @@ func documented(publicURL string) huma.Config {
 		"key": {Type: "http", Scheme: "bearer", Description: "An API key"},
 		"organization": {
 			Type: "apiKey", In: "header", Name: organizationHeader,
-			Description: "With a key of level operator: the id of the organization in which it acts as an admin",
+			Description: "With a key of level operator: the organization in which the key acts as an admin",
 		},
 	}
 	config.Security = []map[string][]string{{"key": {}}, {"key": {}, "organization": {}}}
 	config.Servers = []*huma.Server{{URL: publicURL}}
 	config.Tags = []*huma.Tag{
-		{Name: "agents", Description: "Agents, their versions and the models that they may use"},
-		{Name: "analytics", Description: "What runs add up to, and the ledger"},
-		{Name: "api keys", Description: "Keys by which clients are known"},
-		{Name: "audit", Description: "Who changed or decided what"},
+		{Name: "agents", Description: "Agents, their versions and their models"},
+		{Name: "analytics", Description: "Totals of runs, and the usage ledger"},
+		{Name: "api keys", Description: "Keys that authenticate clients"},
+		{Name: "audit", Description: "Changes and decisions, with the user of each"},
 		{Name: "chat", Description: "Messages to agents"},
 		{Name: "chats", Description: "Conversations"},
-		{Name: "files", Description: "Files that go with messages, or become documents"},
+		{Name: "files", Description: "Files for messages and for documents"},
 		{Name: "groups", Description: "Groups of users"},
 		{Name: "knowledge", Description: "Knowledge bases, their documents, and search"},
-		{Name: "meta", Description: "The service itself, and who a key is"},
+		{Name: "meta", Description: "The service itself, and the owner of a key"},
 		{Name: "organizations", Description: "Organizations, their limits, secrets and budgets"},
 		{Name: "protocols", Description: "Agents for clients of MCP, A2A, Open Responses and AG-UI"},
-		{Name: "runs", Description: "Runs: read, follow, decide, cancel"},
+		{Name: "runs", Description: "Read, follow, decide and cancel runs"},
 		{Name: "toolkits", Description: "Tools that agents may call"},
 		{Name: "users", Description: "Users"},
 		{Name: "webhooks", Description: "Deliveries of webhook pushes"},
@@ -124,27 +124,27 @@ type errorBody struct {
 	Detail    string `json:"detail" doc:"the same sentence as message"`
 	RequestID string `json:"request_id"`
 
-	Error            *spokenError    `json:"error,omitempty" doc:"of the operations of Open Responses: the same, as its clients read it"`
-	Errors           []fault         `json:"errors,omitempty" doc:"for invalid_request: what is wrong, and where"`
+	Error            *spokenError    `json:"error,omitempty" doc:"for operations of Open Responses: the same error in its format"`
+	Errors           []fault         `json:"errors,omitempty" doc:"for invalid_request: each wrong field and its problem"`
 	RetryAfter       int             `json:"retry_after,omitempty" doc:"seconds, as in the Retry-After header"`
 	ActiveRunID      string          `json:"active_run_id,omitempty" doc:"for chat_busy and parked_queue_full"`
-	RunID            string          `json:"run_id,omitempty" doc:"for run_failed; for already_started, what the message has started as"`
+	RunID            string          `json:"run_id,omitempty" doc:"for run_failed: the run; for already_started: the run that the message started"`
 	AgentID          string          `json:"agent_id,omitempty" doc:"for run_failed"`
 	RunStatus        string          `json:"run_status,omitempty" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out" doc:"for run_failed, run_not_active and not_awaiting_input"`
 	PendingIDs       []string        `json:"pending_interrupt_ids,omitempty" doc:"for interrupts_mismatch"`
-	LastDecision     *lastDecision   `json:"last_decision,omitempty" doc:"for not_awaiting_input, where something was decided"`
+	LastDecision     *lastDecision   `json:"last_decision,omitempty" doc:"for not_awaiting_input: the last decision, if there is one"`
 	Matched          int             `json:"matched,omitempty" doc:"for count_mismatch"`
-	Limit            json.RawMessage `json:"limit,omitempty" shape:"int64|string" doc:"for caps, the cap; for share_exceeded and paused_runs_limit, the name of what is used up"`
-	Active           int             `json:"active,omitempty" doc:"for caps: may exceed the limit by resumed runs"`
-	Scope            string          `json:"scope,omitempty" enum:"organization,user,api_key,address" doc:"for share_exceeded, rate_limited and paused_runs_limit: whose limit it is"`
-	Max              int64           `json:"max,omitempty" doc:"for share_exceeded and paused_runs_limit: what the scope may have at once"`
-	Used             int64           `json:"used,omitempty" doc:"for share_exceeded and paused_runs_limit: what it has, or a part that reaches the limit"`
+	Limit            json.RawMessage `json:"limit,omitempty" shape:"int64|string" doc:"for caps: the cap; for share_exceeded and paused_runs_limit: the name of the limit"`
+	Active           int             `json:"active,omitempty" doc:"for caps: the active runs; resumed runs may exceed the limit"`
+	Scope            string          `json:"scope,omitempty" enum:"organization,user,api_key,address" doc:"for share_exceeded, rate_limited and paused_runs_limit: the level that the limit applies to"`
+	Max              int64           `json:"max,omitempty" doc:"for share_exceeded and paused_runs_limit: the limit of the scope"`
+	Used             int64           `json:"used,omitempty" doc:"for share_exceeded and paused_runs_limit: the present use, or a part of it that reaches the limit"`
 	Budget           *heldBudget     `json:"budget,omitempty" doc:"for budget_exhausted"`
 	LevelNeeded      string          `json:"level_needed,omitempty" enum:"read,run,manage,admin,operator" doc:"for insufficient_permission"`
-	GroupIDs         []string        `json:"group_ids,omitempty" doc:"for insufficient_permission: whose members may"`
-	ApproverGroupIDs []string        `json:"approver_group_ids,omitempty" doc:"for insufficient_permission: whose members may decide"`
-	State            string          `json:"state,omitempty" doc:"of a delivery that cannot be tried again"`
-	Documents        []refusedFile   `json:"documents,omitempty" doc:"of a form of which no file became a document: why not"`
+	GroupIDs         []string        `json:"group_ids,omitempty" doc:"for insufficient_permission: groups with access"`
+	ApproverGroupIDs []string        `json:"approver_group_ids,omitempty" doc:"for insufficient_permission: groups that may decide"`
+	State            string          `json:"state,omitempty" doc:"the state of a delivery that cannot be sent again"`
+	Documents        []refusedFile   `json:"documents,omitempty" doc:"for a form without a valid document: the error of each file"`
 }
 
 type (

@@ -116,7 +116,7 @@ func answerFor(log *slog.Logger, c *Call, err error) *apiError {
 	}
 	if tooLarge, is := errors.AsType[*http.MaxBytesError](err); is {
 		err = problem.New(
-			problem.TooLarge, "payload_too_large", "the request's body has more than %d bytes", tooLarge.Limit,
+			problem.TooLarge, "payload_too_large", "the request body has more than %d bytes", tooLarge.Limit,
 		)
 	}
 	if errors.Is(err, record.ErrConflict) || errors.Is(err, lifecycle.ErrRefused) {
@@ -144,7 +144,8 @@ func errorOf(c *Call, status int, p *problem.Error) *apiError {
 // ours is a failure of the service. Clients receive no details of it.
 func ours(cause error) *problem.Error {
 	return &problem.Error{
-		Kind: problem.Internal, Code: "internal", Message: "something went wrong on our side", Cause: cause,
+		Kind: problem.Internal, Code: "internal", Cause: cause,
+		Message: "the service had an internal error; try again later",
 	}
 }
 
@@ -174,7 +175,7 @@ func frameworkError(status int, message string, errs []error) *problem.Error {
 	p := &problem.Error{Kind: problem.Invalid, Code: "invalid_request", Message: message}
 	switch {
 	case status == http.StatusRequestEntityTooLarge:
-		return problem.New(problem.TooLarge, "payload_too_large", "the request's body is too large")
+		return problem.New(problem.TooLarge, "payload_too_large", "the request body is too large")
 	case status == http.StatusUnsupportedMediaType:
 		p.Message = "the body must be sent as application/json"
 		p.Fields = []problem.Field{{Location: "header.content-type", Message: p.Message}}
@@ -184,7 +185,7 @@ func frameworkError(status int, message string, errs []error) *problem.Error {
 	}
 	var sentences []string
 	if len(errs) > maxFaults {
-		errs = append(errs[:maxFaults:maxFaults], fmt.Errorf("and %d faults more", len(errs)-maxFaults))
+		errs = append(errs[:maxFaults:maxFaults], fmt.Errorf("and %d more errors", len(errs)-maxFaults))
 	}
 	for _, err := range errs {
 		f := faultOf(err)

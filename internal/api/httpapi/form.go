@@ -132,7 +132,7 @@ func (f Fields[T]) take(part *Part, maxOther int64, texts map[string][]string, s
 	case !utf8.ValidString(text):
 		return problem.InvalidField(field.Name, "must be UTF-8")
 	case len(texts[field.Name]) > 0 && !field.List && !field.Repeats:
-		return problem.InvalidField(field.Name, "is sent twice; send each field once, as multipart/form-data")
+		return problem.InvalidField(field.Name, "is repeated: send each field once, as multipart/form-data")
 	}
 	texts[field.Name] = append(texts[field.Name], text)
 	return nil

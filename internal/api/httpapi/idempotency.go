@@ -24,7 +24,7 @@ func KeyOf(
 	location := "header." + IdempotencyKey
 	headers := slices.DeleteFunc(slices.Clone(callOf(ctx).keys), func(key string) bool { return key == "" })
 	if headers = slices.Compact(headers); len(headers) > 1 {
-		return "", problem.InvalidField(location, "is there twice, with different values")
+		return "", problem.InvalidField(location, "is repeated with different values")
 	}
 	if len(headers) == 0 {
 		return own, nil

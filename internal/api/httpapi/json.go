@@ -60,9 +60,9 @@ func notJSON(at string, d *jsontext.Decoder, err error) error {
 	at = Short(at + strictjson.Place(where))
 	switch {
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		return problem.InvalidField(at, "must not be there twice")
+		return problem.InvalidField(at, "must not be repeated")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return problem.InvalidField(at, "is not valid JSON: it ends too early")
+		return problem.InvalidField(at, "is not valid JSON: the end is missing")
 	}
 	return problem.InvalidField(at, "is not valid JSON: %s", Short(what.Error()))
 }

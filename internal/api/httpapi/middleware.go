@@ -124,5 +124,5 @@ func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) error {
 		return problem.Missing(r.URL.Path)
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	return ErrorOf(http.StatusMethodNotAllowed, r.Method+" is not possible here")
+	return ErrorOf(http.StatusMethodNotAllowed, r.Method+" is not allowed here")
 }

@@ -227,7 +227,7 @@ func (s *Server) handle(method, path string, level tenant.Level, ofRun bool, han
 		}
 		if sent := strings.Join(r.Header.Values("Content-Encoding"), ","); r.ContentLength != 0 && encodes(sent) {
 			return problem.InvalidField("header.Content-Encoding",
-				"%q is not served: send the body as it is, without this header", sent)
+				"%q is not supported: send the body without compression and without this header", sent)
 		}
 		return handle(w, r, c)
 	}

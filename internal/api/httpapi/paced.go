@@ -95,7 +95,7 @@ func (b *steady) Read(p []byte) (int, error) {
 	case errors.Is(err, io.EOF):
 		_ = b.set(time.Time{}) // from here on the server waits for the client to leave, for as long as the answer takes
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = problem.InvalidField("body", "did not come in time")
+		err = problem.InvalidField("body", "arrived too slowly: send it again, or in smaller parts")
 	}
 	return n, err
 }

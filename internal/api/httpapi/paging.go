@@ -16,13 +16,13 @@ import (
 // Paging is the query of lists.
 type Paging struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"20"`
-	Cursor string `query:"cursor" doc:"next_cursor of the page before"`
+	Cursor string `query:"cursor" doc:"next_cursor of the previous page"`
 }
 
 // LongPaging is the query of lists that mostly have one page.
 type LongPaging struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"100"`
-	Cursor string `query:"cursor" doc:"next_cursor of the page before"`
+	Cursor string `query:"cursor" doc:"next_cursor of the previous page"`
 }
 
 // Scanned bounds how many rows a page of a filtered listing reads. Such a page may be short and still have a cursor.
@@ -138,7 +138,7 @@ func DecodeCursor(cursor string) (string, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	place, marked := strings.CutPrefix(string(raw), cursorMark)
 	if err != nil || !marked || place == "" || len(place) > 512 || strings.ContainsFunc(place, unprintable) {
-		return "", problem.InvalidField("query.cursor", "is not one that a page has given")
+		return "", problem.InvalidField("query.cursor", "must be the cursor of a previous page")
 	}
 	return place, nil
 }

@@ -92,7 +92,7 @@ func Conditional(o huma.Operation) huma.Operation {
 	text := &huma.Schema{Type: huma.TypeString}
 	o.Parameters = append(o.Parameters, &huma.Param{
 		Name: "If-None-Match", In: "header", Schema: text,
-		Description: "ETags of answers that the client has: one of them is answered with 304 and no body",
+		Description: "ETags that the client has: if one matches, the response is 304 without a body",
 	})
 	headers := map[string]*huma.Param{"ETag": {Schema: text}}
 	if ok := o.Responses["200"]; ok != nil {
@@ -101,7 +101,7 @@ func Conditional(o huma.Operation) huma.Operation {
 	} else {
 		o.Responses = map[string]*huma.Response{}
 	}
-	o.Responses["304"] = &huma.Response{Description: "The client has it already", Headers: headers}
+	o.Responses["304"] = &huma.Response{Description: "The client has this version", Headers: headers}
 	return o
 }
 
@@ -127,7 +127,7 @@ func Matches(ifNoneMatch []string, etag string) bool {
 
 // Match is the If-Match header.
 type Match struct {
-	IfMatch string `header:"If-Match" doc:"Only if the resource still has this ETag"`
+	IfMatch string `header:"If-Match" doc:"Apply only if the resource still has this ETag"`
 }
 
 // Precondition is the version in the header, in the form of record: 0 for any version, -1 for a version that nothing

@@ -57,7 +57,7 @@ func exceeded(what, unit string, err error) error {
 		return err
 	}
 	shown := strings.ReplaceAll(what, "_", " ")
-	p := problem.New(problem.Unavailable, "unavailable", "too many %s are under way at once; try again", shown)
+	p := problem.New(problem.Unavailable, "unavailable", "too many %s are in progress; try again", shown)
 	if r.Scope != share.Process {
 		p = problem.Exceeded(what, string(r.Scope), r.Max, r.Used, unit)
 	}

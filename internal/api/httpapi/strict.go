@@ -21,7 +21,7 @@ import (
 // resources refuse an unknown member. A client may send a resource back as it was read: its read-only members are
 // known, and ignored.
 
-const unknownMember = "is not known here"
+const unknownMember = "is unknown; remove it"
 
 // Members are the names that the members of an object may have, each with the members inside it; nil: any members.
 type Members map[string]Members

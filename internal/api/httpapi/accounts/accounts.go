@@ -35,7 +35,7 @@ func Routes(s *httpapi.Server, store *record.Store) {
 	h.budgetRoutes()
 	h.activityRoutes()
 	meta := httpapi.Routes{Server: s, Tag: "meta", Read: tenant.LevelRead}
-	httpapi.Route(meta, "GET /me", "me", "Who this key is, and what it may", h.me)
+	httpapi.Route(meta, "GET /me", "me", "Read the owner, level and limits of this key", h.me)
 }
 
 // admins has the common settings of the operations of admins on a kind of resource.
@@ -46,14 +46,15 @@ func (h *handlers) admins(tag, what string) httpapi.Routes {
 // own is the principal's organisation. It returns a problem not_found for a principal without one.
 func own(p tenant.Principal) (string, error) {
 	if p.Organization == record.NoOrganization {
-		return "", problem.New(problem.NotFound, "not_found", "this key belongs to no organization")
+		return "", problem.New(problem.NotFound, "not_found",
+			"this key has no organization: use another key, or send X-Organization with a key of level operator")
 	}
 	return p.Organization, nil
 }
 
 // overlap is the body of a request that gives a secret or a key a new text.
 type overlap struct {
-	OverlapSeconds *int `json:"overlap_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"how long the old one stays good; a day by default, 0 ends it at once"`
+	OverlapSeconds *int `json:"overlap_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"how long the old secret stays valid; one day by default; 0 revokes it immediately"`
 }
 
 func (o *overlap) duration() time.Duration {

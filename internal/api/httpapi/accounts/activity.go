@@ -15,12 +15,12 @@ import (
 
 func (h *handlers) activityRoutes() {
 	httpapi.Route(h.admins("organizations", ""), "GET /organization/activity", "read-activity",
-		"How many runs are active now, and whose", h.readActivity)
+		"Read the number of active runs, by user", h.readActivity)
 }
 
 type activityOfUser struct {
 	UserID string `json:"user_id"`
-	Active int    `json:"active" doc:"queued or running: those that the cap counts"`
+	Active int    `json:"active" doc:"queued and running runs, which count towards the cap"`
 	Limit  int    `json:"limit"`
 }
 
@@ -28,9 +28,9 @@ type activity struct {
 	Queued        int              `json:"queued"`
 	Running       int              `json:"running"`
 	AwaitingInput int              `json:"awaiting_input"`
-	Active        int              `json:"active" doc:"those that the cap counts"`
+	Active        int              `json:"active" doc:"runs that count towards the cap"`
 	Limit         int              `json:"limit" doc:"0: no limit"`
-	Users         []activityOfUser `json:"users" doc:"those with runs that count, most first"`
+	Users         []activityOfUser `json:"users" doc:"users with active runs, in descending order of runs"`
 }
 
 // readActivity counts the slots that runs hold, so its cost grows with the active runs, and not with past ones.

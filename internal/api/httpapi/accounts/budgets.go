@@ -15,7 +15,7 @@ import (
 
 func (h *handlers) budgetRoutes() {
 	httpapi.Route(h.admins("organizations", ""), "GET /budgets", "list-budgets",
-		"List the organization's budgets with what is used of them", h.listBudgets)
+		"List the organization's budgets and their use", h.listBudgets)
 }
 
 // BudgetView is a budget with its usage. It is exported because it is embedded, as [KeyView] is.
@@ -23,9 +23,9 @@ type BudgetView struct {
 	Kind string `json:"kind" enum:"organization,group,user,api_key,agent"`
 	ID   string `json:"id"`
 	record.Budget
-	Runs   int64   `json:"runs" doc:"accepted in the period"`
-	Tokens int64   `json:"tokens" doc:"used by runs, also while they run or wait, and, of organizations and users, by embeddings"`
-	Used   float64 `json:"used" doc:"the larger share of what may be used: 1 is all"`
+	Runs   int64   `json:"runs" doc:"runs accepted in the period"`
+	Tokens int64   `json:"tokens" doc:"tokens of runs, also while they run or wait; for organizations and users, tokens of embeddings too"`
+	Used   float64 `json:"used" doc:"the used share of the budget, for tokens or runs, whichever is larger; 1: all"`
 	EndsAt string  `json:"ends_at"`
 }
 
@@ -51,7 +51,7 @@ func (h *handlers) viewBudgets(ctx context.Context, limits []record.Limit) ([]Bu
 
 type namedBudgetView struct {
 	BudgetView
-	Name string `json:"name" doc:"of what has the budget"`
+	Name string `json:"name" doc:"the name of the user, group, agent, key or organization"`
 }
 
 type budgetList struct {
@@ -63,8 +63,8 @@ type budgetList struct {
 type BudgetQuery struct {
 	httpapi.Paging
 	Kind    string     `query:"kind" enum:"organization,group,user,api_key,agent"`
-	ID      httpapi.ID `query:"id" doc:"with kind: the budget of this one"`
-	MinUsed float64    `query:"min_used" minimum:"0" maximum:"1000000" doc:"of which at least this share is used: 0.8 are those near their end"`
+	ID      httpapi.ID `query:"id" doc:"with kind: only the budget of this resource"`
+	MinUsed float64    `query:"min_used" minimum:"0" maximum:"1000000" doc:"budgets with at least this used share, like 0.8"`
 }
 
 // holder is a resource that may have a budget.

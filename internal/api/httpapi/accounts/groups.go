@@ -21,12 +21,12 @@ func (h *handlers) groupRoutes() {
 	httpapi.Route(r, "GET /groups/{id}", "read-group", "Read a group", h.readGroup)
 	httpapi.Route(r, "PATCH /groups/{id}", "edit-group", "Change a group", h.editGroup)
 	httpapi.Route(r, "DELETE /groups/{id}", "delete-group",
-		"Delete a group; what was for its members alone is closed to all but admins until it is changed", h.deleteGroup)
-	httpapi.Route(r, "GET /groups/{id}/members", "list-members", "List the users who belong to a group", h.listMembers)
+		"Delete a group; only admins keep access to resources of this group alone", h.deleteGroup)
+	httpapi.Route(r, "GET /groups/{id}/members", "list-members", "List the members of a group", h.listMembers)
 	httpapi.Route(r, "POST /groups/{id}/members", "add-member",
-		"Have a user belong to a group", h.addMember, httpapi.Created)
+		"Add a user to a group", h.addMember, httpapi.Created)
 	httpapi.Route(r, "DELETE /groups/{id}/members/{user_id}", "remove-member",
-		"Have a user belong to a group no more", h.removeMember)
+		"Remove a user from a group", h.removeMember)
 }
 
 type groupView struct {
@@ -58,7 +58,7 @@ type GroupInput struct {
 	Body struct {
 		Name        *string                      `json:"name,omitempty" minLength:"1" maxLength:"200"`
 		Description httpapi.Nullable[string]     `json:"description,omitzero"`
-		Budget      httpapi.Patch[record.Budget] `json:"budget,omitzero" doc:"of all its members together; null: none"`
+		Budget      httpapi.Patch[record.Budget] `json:"budget,omitzero" doc:"for all members together; null: no budget"`
 	}
 }
 

@@ -17,13 +17,13 @@ import (
 func (h *handlers) keyRoutes() {
 	r := h.admins("api keys", "api key")
 	httpapi.Route(r, "POST /api-keys", "create-api-key",
-		"Create an API key; its text is shown once", h.createKey, httpapi.Created)
+		"Create an API key; the response alone contains its secret", h.createKey, httpapi.Created)
 	httpapi.Route(r, "GET /api-keys", "list-api-keys", "List API keys", h.listKeys)
 	httpapi.Route(r, "GET /api-keys/{id}", "read-api-key", "Read an API key", h.readKey)
 	httpapi.Route(r, "PATCH /api-keys/{id}", "edit-api-key",
 		"Change an API key", h.editKey)
-	httpapi.Route(r, "POST /api-keys/{id}/rotate", "rotate-api-key", "Give an API key a new text", h.rotateKey)
-	httpapi.Route(r, "DELETE /api-keys/{id}", "revoke-api-key", "Revoke an API key at once", h.revokeKey)
+	httpapi.Route(r, "POST /api-keys/{id}/rotate", "rotate-api-key", "Rotate the secret of an API key", h.rotateKey)
+	httpapi.Route(r, "DELETE /api-keys/{id}", "revoke-api-key", "Revoke an API key immediately", h.revokeKey)
 }
 
 // KeyView is an API key as clients see it. It is exported because it is embedded: the framework reads only exported
@@ -34,12 +34,12 @@ type KeyView struct {
 	UserID         string                          `json:"user_id"`
 	Name           string                          `json:"name"`
 	Level          string                          `json:"level" enum:"read,run,manage,admin,operator"`
-	Sees           catalog.Visibility              `json:"sees" enum:"own,organization" doc:"organization: every chat with the agents that its user may use, for monitoring; own: those that its user sees"`
+	Sees           catalog.Visibility              `json:"sees" enum:"own,organization" doc:"organization: all chats with agents that its user may use, for monitoring; own: the chats that its user sees"`
 	Prefix         string                          `json:"prefix"`
 	ExpiresAt      *string                         `json:"expires_at"`
-	PreviousUntil  *string                         `json:"previous_until" doc:"until then the text before the last rotation is good as well; texts before it keep their own times"`
+	PreviousUntil  *string                         `json:"previous_until" doc:"the previous secret is valid until this time; older secrets keep their own end times"`
 	Budget         httpapi.Nullable[record.Budget] `json:"budget"`
-	LastUsedAt     *string                         `json:"last_used_at" doc:"exact to about a minute"`
+	LastUsedAt     *string                         `json:"last_used_at" doc:"accurate to about one minute"`
 	CreatedAt      string                          `json:"created_at"`
 	UpdatedAt      string                          `json:"updated_at"`
 }
@@ -64,15 +64,15 @@ func viewKey(k catalog.APIKey, used time.Time) KeyView {
 
 type newKeyView struct {
 	KeyView
-	Key string `json:"key" doc:"the key's text; shown this once"`
+	Key string `json:"key" doc:"the secret; only this response contains it"`
 }
 
 func (h *handlers) createKey(ctx context.Context, p tenant.Principal, in *struct {
 	Body struct {
 		Name           string                       `json:"name" required:"true" minLength:"1" maxLength:"200"`
-		UserID         string                       `json:"user_id,omitempty" doc:"whose key; the caller's own by default, except with X-Organization"`
+		UserID         string                       `json:"user_id,omitempty" doc:"the owner; by default the caller, except with X-Organization"`
 		Level          string                       `json:"level,omitempty" enum:"read,run,manage,admin,operator" default:"run"`
-		Sees           catalog.Visibility           `json:"sees,omitempty" enum:"own,organization" default:"own" doc:"organization: every chat with the agents that its user may use, for monitoring; only for levels read and run"`
+		Sees           catalog.Visibility           `json:"sees,omitempty" enum:"own,organization" default:"own" doc:"organization: all chats with agents that its user may use, for monitoring; only for levels read and run"`
 		ExpiresAt      *time.Time                   `json:"expires_at,omitempty" nullable:"true"`
 		Budget         httpapi.Patch[record.Budget] `json:"budget,omitzero"`
 		OrganizationID httpapi.Nullable[string]     `json:"organization_id,omitzero" doc:"for operators: the user's organization, or null for none"`
@@ -90,7 +90,8 @@ func (h *handlers) createKey(ctx context.Context, p tenant.Principal, in *struct
 		Budget: tenant.BudgetEdit(in.Body.Budget.RawMessage),
 	}
 	if k.UserID == "" && p.Acting {
-		return nil, problem.InvalidField("body.user_id", "is required: an operator has no user in this organization")
+		return nil, problem.InvalidField("body.user_id",
+			"is required, because an operator is not a user of this organization")
 	}
 	if k.UserID == "" {
 		k.UserID = p.User

@@ -11,7 +11,7 @@ import (
 
 type me struct {
 	Level        string                             `json:"level" enum:"read,run,manage,admin,operator"`
-	Sees         catalog.Visibility                 `json:"sees" enum:"own,organization" doc:"whose chats this key sees: own, those of its user; organization, those of everybody with the agents that it may use; an agent may still keep its chats to their users"`
+	Sees         catalog.Visibility                 `json:"sees" enum:"own,organization" doc:"chats that this key sees. own: the chats of its user; organization: all chats with agents that it may use, except agents that limit chats to their users"`
 	APIKey       KeyView                            `json:"api_key"`
 	User         userView                           `json:"user"`
 	Organization httpapi.Nullable[organizationView] `json:"organization"`
@@ -21,7 +21,7 @@ type me struct {
 		RequestsPerMinute        int `json:"requests_per_minute"`
 		Burst                    int `json:"burst"`
 
-		OrganizationRequestsPerMinute int `json:"organization_requests_per_minute" doc:"of all its keys together"`
+		OrganizationRequestsPerMinute int `json:"organization_requests_per_minute" doc:"for all its keys together"`
 		OrganizationBurst             int `json:"organization_burst"`
 	} `json:"limits"`
 	Activity struct {
@@ -31,9 +31,9 @@ type me struct {
 	Files struct {
 		record.FileUse
 
-		Limit record.FileUse `json:"limit" doc:"of a user; an organization has a limit, too"`
-	} `json:"files" doc:"of the user, used or not, with those that are announced"`
-	Budgets []BudgetView `json:"budgets" doc:"that hold for what this key sends, besides those of agents"`
+		Limit record.FileUse `json:"limit" doc:"the limit of a user; the organization has its own limit"`
+	} `json:"files" doc:"all files of the user, including announced files"`
+	Budgets []BudgetView `json:"budgets" doc:"budgets that apply to requests of this key; budgets of agents apply too"`
 }
 
 func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*answer[me], error) {

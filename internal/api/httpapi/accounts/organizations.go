@@ -23,13 +23,13 @@ func (h *handlers) organizationRoutes() {
 	httpapi.Route(operators, "PATCH /organizations/{id}", "edit-organization",
 		"Change an organization", h.editOrganization)
 	httpapi.Route(operators, "DELETE /organizations/{id}", "delete-organization",
-		"Delete an organization and all it owns", h.deleteOrganization)
+		"Delete an organization and all its resources", h.deleteOrganization)
 	httpapi.Route(r, "GET /organization", "read-own-organization",
 		"Read this key's organization", h.readOwnOrganization)
 	httpapi.Route(r, "PATCH /organization", "edit-own-organization",
 		"Change this key's organization", h.editOwnOrganization)
 	httpapi.Route(r, "POST /organization/webhook-secret/rotate", "rotate-webhook-secret",
-		"Give the organization a new webhook secret", h.rotateSecret)
+		"Rotate the organization's webhook secret", h.rotateSecret)
 }
 
 type capsView struct {
@@ -54,13 +54,13 @@ type organizationView struct {
 	Name                    string                          `json:"name"`
 	Caps                    capsView                        `json:"caps"`
 	RateLimit               rateView                        `json:"rate_limit"`
-	OrganizationRateLimit   rateView                        `json:"organization_rate_limit" doc:"of all keys together"`
-	Ceilings                ceilingsView                    `json:"ceilings" doc:"up to which admins may set caps and rates"`
+	OrganizationRateLimit   rateView                        `json:"organization_rate_limit" doc:"for all keys together"`
+	Ceilings                ceilingsView                    `json:"ceilings" doc:"the highest caps and rates that admins may set"`
 	RunRetentionDays        *int                            `json:"run_retention_days" doc:"null: runs are kept"`
 	Budget                  httpapi.Nullable[record.Budget] `json:"budget"`
-	Prices                  []catalog.Price                 `json:"prices" doc:"by which the analytics show costs: per million tokens; none: no costs"`
-	Currency                string                          `json:"currency" doc:"of the prices"`
-	ChatVisibility          catalog.Visibility              `json:"chat_visibility" enum:"own,organization" doc:"who sees a chat, its runs and its files: own, its user and managers; organization, everybody who may use its agent"`
+	Prices                  []catalog.Price                 `json:"prices" doc:"prices for the costs in analytics, per million tokens; empty: no costs"`
+	Currency                string                          `json:"currency" doc:"the currency of the prices"`
+	ChatVisibility          catalog.Visibility              `json:"chat_visibility" enum:"own,organization" doc:"access to chats, their runs and files. own: the user and managers; organization: all users with access to the agent"`
 	WebhookSecretConfigured bool                            `json:"webhook_secret_configured"`
 	CreatedAt               string                          `json:"created_at"`
 	UpdatedAt               string                          `json:"updated_at"`
@@ -105,13 +105,13 @@ type organizationBody struct {
 	Name             *string                           `json:"name,omitempty" maxLength:"200"`
 	Caps             *capsView                         `json:"caps,omitempty"`
 	RateLimit        *rateView                         `json:"rate_limit,omitempty"`
-	OrganizationRate *rateView                         `json:"organization_rate_limit,omitempty" doc:"of all keys together"`
-	Ceilings         httpapi.Nullable[ceilingsView]    `json:"ceilings,omitzero" doc:"for operators: up to which admins may set caps and rates; null: the deployment's settings"`
+	OrganizationRate *rateView                         `json:"organization_rate_limit,omitempty" doc:"for all keys together"`
+	Ceilings         httpapi.Nullable[ceilingsView]    `json:"ceilings,omitzero" doc:"for operators: the highest caps and rates that admins may set; null: the deployment's settings"`
 	RunRetentionDays httpapi.Nullable[int]             `json:"run_retention_days,omitzero" minimum:"1" maximum:"36500"`
 	Budget           httpapi.Patch[record.Budget]      `json:"budget,omitzero" doc:"null: none"`
-	Prices           httpapi.Nullable[[]catalog.Price] `json:"prices,omitzero" maxItems:"200" doc:"null or none: no costs"`
+	Prices           httpapi.Nullable[[]catalog.Price] `json:"prices,omitzero" maxItems:"200" doc:"null or empty: no costs"`
 	Currency         httpapi.Nullable[string]          `json:"currency,omitzero" pattern:"^[A-Z]{3}$"`
-	ChatVisibility   *catalog.Visibility               `json:"chat_visibility,omitempty" enum:"own,organization" doc:"who sees a chat, its runs and its files: own, its user and managers; organization, everybody who may use its agent"`
+	ChatVisibility   *catalog.Visibility               `json:"chat_visibility,omitempty" enum:"own,organization" doc:"access to chats, their runs and files. own: the user and managers; organization: all users with access to the agent"`
 	WebhookSecret    httpapi.Nullable[string]          `json:"webhook_secret,omitzero" maxLength:"4096" doc:"write-only; any text"`
 }
 
@@ -244,7 +244,7 @@ func (h *handlers) editOwnOrganization(
 
 type secretView struct {
 	Secret        string  `json:"secret"`
-	PreviousUntil *string `json:"previous_until" doc:"until then the previous secret is used as well"`
+	PreviousUntil *string `json:"previous_until" doc:"the previous secret also signs until this time"`
 }
 
 func (h *handlers) rotateSecret(

@@ -19,7 +19,7 @@ func (h *handlers) userRoutes() {
 	httpapi.Route(r, "GET /users", "list-users", "List users", h.listUsers)
 	httpapi.Route(r, "GET /users/{id}", "read-user", "Read a user", h.readUser)
 	httpapi.Route(r, "PATCH /users/{id}", "edit-user", "Change a user", h.editUser)
-	httpapi.Route(r, "DELETE /users/{id}", "delete-user", "Delete a user and what it owns", h.deleteUser)
+	httpapi.Route(r, "DELETE /users/{id}", "delete-user", "Delete a user and its resources", h.deleteUser)
 }
 
 type userView struct {
@@ -29,7 +29,7 @@ type userView struct {
 	Name           string                          `json:"name"`
 	Role           string                          `json:"role" enum:"member,manager,admin"`
 	GroupIDs       []string                        `json:"group_ids"`
-	ConcurrencyCap *int                            `json:"concurrency_cap" doc:"null: the organization's"`
+	ConcurrencyCap *int                            `json:"concurrency_cap" doc:"null: the organization's cap"`
 	Budget         httpapi.Nullable[record.Budget] `json:"budget"`
 	CreatedAt      string                          `json:"created_at"`
 	UpdatedAt      string                          `json:"updated_at"`
@@ -91,9 +91,9 @@ type userList struct {
 
 func (h *handlers) listUsers(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.Paging
-	Q       string     `query:"q" maxLength:"300" doc:"a part of the name or of the e-mail address, in upper or lower case"`
+	Q       string     `query:"q" maxLength:"300" doc:"a part of the name or e-mail address; case is ignored"`
 	Role    string     `query:"role" enum:"member,manager,admin"`
-	GroupID httpapi.ID `query:"group_id" doc:"who belong to it"`
+	GroupID httpapi.ID `query:"group_id" doc:"members of this group"`
 }) (*answer[userList], error) {
 	q := strings.ToLower(in.Q)
 	rows, next, err := httpapi.Resources(ctx, h.Store, p.Scope(), in.Paging, func(u catalog.User) bool {

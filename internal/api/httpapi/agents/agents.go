@@ -27,18 +27,18 @@ func (h *handlers) agentRoutes() {
 	httpapi.Route(r, "GET /agents/{id}/versions", "list-agent-versions",
 		"List an agent's versions, newest first", h.listVersions)
 	httpapi.Route(r, "GET /agents/{id}/tools", "list-agent-tools",
-		"List the tools that runs of an agent have, as they know them", h.listAgentTools)
+		"List the tools of an agent's runs, with the names that runs use", h.listAgentTools)
 	httpapi.Route(r, "POST /agents/{id}/publish", "publish-agent",
-		"Have new runs begin with a version, a newer one or an older one again", h.publishAgent)
+		"Publish a version: new runs start with it; it may be newer or older", h.publishAgent)
 	httpapi.Route(r, "POST /agents/{id}/duplicate", "duplicate-agent",
-		"Create an agent like this one", h.duplicateAgent, httpapi.Created)
+		"Create a copy of an agent", h.duplicateAgent, httpapi.Created)
 	managers := r
 	managers.Read = tenant.LevelManage
 	httpapi.Route(managers, "GET /agents/{id}/export", "export-agent",
 		"The agent and its toolkits as one document, without credentials", h.exportAgent, httpapi.Stores)
 	httpapi.Route(r, "POST /agents/import", "import-agent",
 		"Create an agent from an exported document", h.importAgent, httpapi.Created)
-	httpapi.Route(r, "GET /models", "list-models", "What this deployment can reach", h.listModels)
+	httpapi.Route(r, "GET /models", "list-models", "List the models that this deployment can reach", h.listModels)
 }
 
 // agentBody is a client's edit of an agent. A member that is absent keeps its value, or its default.
@@ -53,46 +53,46 @@ type agentBody struct {
 		MaxTokens   *int     `json:"max_tokens,omitempty" nullable:"true" minimum:"1"`
 	} `json:"model,omitempty"`
 	ToolkitIDs       *[]string `json:"toolkit_ids,omitempty" doc:"the built-in toolkit by default"`
-	KnowledgeBaseIDs *[]string `json:"knowledge_base_ids,omitempty" doc:"at most 20, which runs search with the rights of their user"`
+	KnowledgeBaseIDs *[]string `json:"knowledge_base_ids,omitempty" doc:"at most 20; runs search them with the rights of their user"`
 	Knowledge        *struct {
-		Mode   *string `json:"mode,omitempty" enum:"hybrid,semantic,keyword" doc:"hybrid, unless told"`
-		Limit  *int    `json:"limit,omitempty" minimum:"1" maximum:"20" doc:"passages of a search; 6, unless told"`
-		Always *bool   `json:"always,omitempty" doc:"the last two messages of the user are searched for before the first model call; else the model decides, by a tool"`
+		Mode   *string `json:"mode,omitempty" enum:"hybrid,semantic,keyword" doc:"hybrid by default"`
+		Limit  *int    `json:"limit,omitempty" minimum:"1" maximum:"20" doc:"passages of a search; 6 by default"`
+		Always *bool   `json:"always,omitempty" doc:"true: search for the last two user messages before the first model call; false: the model decides, with a tool"`
 
-		MaxPerDocument *int     `json:"max_per_document,omitempty" minimum:"1" maximum:"20" doc:"passages of one document in a search; 3, unless told"`
-		MinScore       *float64 `json:"min_score,omitempty" nullable:"true" minimum:"0" maximum:"1" doc:"the least score of a passage, as POST /search has it; null: a keyword score of 0.02, a cosine of 0.15, or every word of the query that any passage has, if these are half of its words"`
-	} `json:"knowledge,omitempty" doc:"how the knowledge bases are searched"`
+		MaxPerDocument *int     `json:"max_per_document,omitempty" minimum:"1" maximum:"20" doc:"passages of one document in a search; 3 by default"`
+		MinScore       *float64 `json:"min_score,omitempty" nullable:"true" minimum:"0" maximum:"1" doc:"the lowest score of a passage, as in POST /search. null: a keyword score of 0.02, a cosine of 0.15, or all query words that any passage has, if those are half of the query"`
+	} `json:"knowledge,omitempty" doc:"settings for searches in the knowledge bases"`
 	Approval *struct {
 		Mode  *string   `json:"mode,omitempty" enum:"never,always,tools"`
 		Tools *[]string `json:"tools,omitempty" doc:"with mode tools: names of tools that the agent has"`
-		Self  *bool     `json:"self,omitempty" nullable:"true" doc:"false: the user of a run may reject its calls, and not approve them, not even as an admin; true by default"`
-	} `json:"approval,omitempty" doc:"which calls need an approval, besides those of its toolkits; fewer: level admin"`
+		Self  *bool     `json:"self,omitempty" nullable:"true" doc:"false: the user of a run may reject its calls but not approve them, even as an admin; true by default"`
+	} `json:"approval,omitempty" doc:"calls that need approval, in addition to the rules of its toolkits; level admin is needed to require fewer"`
 	CanAsk *bool `json:"can_ask,omitempty" doc:"whether the agent may ask for clarifications"`
 	Limits *struct {
 		MaxActiveSeconds *int `json:"max_active_seconds,omitempty" nullable:"true" minimum:"10" maximum:"14400"`
 		MaxSteps         *int `json:"max_steps,omitempty" nullable:"true" minimum:"1" maximum:"1000"`
-		MaxTokens        *int `json:"max_tokens,omitempty" nullable:"true" minimum:"1" doc:"of a run's model calls together, in and out"`
+		MaxTokens        *int `json:"max_tokens,omitempty" nullable:"true" minimum:"1" doc:"input and output tokens of all model calls of a run"`
 	} `json:"limits,omitempty"`
-	GroupIDs         *[]string                       `json:"group_ids,omitempty" doc:"whose members may see it, use it, and have to do with its runs, besides admins; empty: the whole organization"`
-	ApproverGroupIDs *[]string                       `json:"approver_group_ids,omitempty" doc:"whose members may decide about tool calls, besides admins, also where they may not use the agent; empty: the user of the run, managers and admins; another one, or none again: level admin"`
-	ChatVisibility   *catalog.Visibility             `json:"chat_visibility,omitempty" enum:"own,organization" doc:"who sees a chat with it, its runs and its files: own, its user and managers; organization, those to whom the organization shows it; from own to organization: level admin"`
-	Budget           httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"of all its versions together; null: none"`
-	CallbackURL      *string                         `json:"callback_url,omitempty" nullable:"true" doc:"where pushes go when a request names no address"`
+	GroupIDs         *[]string                       `json:"group_ids,omitempty" doc:"groups whose members may see and use the agent and its runs; admins always may; empty: the whole organization"`
+	ApproverGroupIDs *[]string                       `json:"approver_group_ids,omitempty" doc:"groups whose members may decide tool calls, even without access to the agent; admins always may. Empty: the run's user, managers and admins. A change needs level admin"`
+	ChatVisibility   *catalog.Visibility             `json:"chat_visibility,omitempty" enum:"own,organization" doc:"access to its chats, their runs and files. own: the user and managers; organization: as in the organization's settings. A change from own to organization needs level admin"`
+	Budget           httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"for all its versions together; null: no budget"`
+	CallbackURL      *string                         `json:"callback_url,omitempty" nullable:"true" doc:"the address for webhooks if a request has no callback_url"`
 	Metadata         map[string]string               `json:"metadata,omitempty" nullable:"true"`
-	OutputSchema     json.RawMessage                 `json:"output_schema,omitempty" shape:"object|null" doc:"a JSON schema that answers must fit; null for any text"`
-	Publish          *bool                           `json:"publish,omitempty" doc:"false: new runs go on to begin with the version that is published; it is not kept"`
-	SkipCheck        bool                            `json:"skip_check,omitempty" doc:"take a model that cannot be reached now; it is not kept"`
+	OutputSchema     json.RawMessage                 `json:"output_schema,omitempty" shape:"object|null" doc:"a JSON schema for answers; null: any text"`
+	Publish          *bool                           `json:"publish,omitempty" doc:"false: do not publish the new version; new runs keep the published one. Not stored"`
+	SkipCheck        bool                            `json:"skip_check,omitempty" doc:"accept a model that cannot be reached now; not stored"`
 }
 
 type agentView struct {
 	AgentID        string  `json:"agent_id"`
 	OrganizationID *string `json:"organization_id"`
 	Version        int     `json:"version"`
-	Published      int     `json:"published_version" doc:"the version that runs begin with"`
+	Published      int     `json:"published_version" doc:"the version that new runs start with"`
 	catalog.AgentSpec
 	ChatVisibility catalog.Visibility              `json:"chat_visibility" enum:"own,organization"`
 	Budget         httpapi.Nullable[record.Budget] `json:"budget"`
-	Problems       []string                        `json:"problems,omitempty" doc:"of the agent read alone: for keys of level manage, that approvers are missing, so that admins decide; tools that its approval names and that it does not have: until it is saved again, each call of its tools needs an approval"`
+	Problems       []string                        `json:"problems,omitempty" doc:"only when one agent is read. For level manage: approvers are missing, so admins decide. For all: its approval names missing tools, so each call needs approval until the agent is saved again"`
 	CreatedAt      string                          `json:"created_at"`
 	UpdatedAt      string                          `json:"updated_at"`
 }
@@ -208,7 +208,7 @@ func (h *handlers) problemsOf(ctx context.Context, p tenant.Principal, a catalog
 		}
 		for _, name := range v.Spec.Unknown(toolkit.Offers(named)) {
 			list = append(list, fmt.Sprintf("The approval of version %d names the tool %q, which the agent does not "+
-				"have. Each call of its tools needs an approval until the agent is saved without it.", v.Version, name))
+				"have. Each tool call needs approval until you save the agent without it.", v.Version, name))
 		}
 	}
 	return list, nil
@@ -256,12 +256,12 @@ type modelView struct {
 	Provider    string `json:"provider"`
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	Dimensions  *int   `json:"dimensions,omitempty" doc:"of an embedding model's vectors, where they are asked for"`
+	Dimensions  *int   `json:"dimensions,omitempty" doc:"dimensions of an embedding model's vectors, if they are set"`
 }
 
 type modelList struct {
 	Models      []modelView       `json:"models"`
-	Unreachable map[string]string `json:"unreachable,omitempty" doc:"providers that did not list their models, and why"`
+	Unreachable map[string]string `json:"unreachable,omitempty" doc:"providers that did not list their models, with the reason"`
 	NextCursor  *string           `json:"next_cursor"`
 }
 

@@ -28,7 +28,7 @@ func (h *handlers) publishAgent(ctx context.Context, p tenant.Principal, in *str
 func (h *handlers) duplicateAgent(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
 	Body *struct {
-		Name *string `json:"name,omitempty" minLength:"1" maxLength:"200" doc:"by default the agent's with (copy)"`
+		Name *string `json:"name,omitempty" minLength:"1" maxLength:"200" doc:"by default the agent's name with (copy)"`
 	}
 }) (*answer[agentView], error) {
 	e, err := h.Tenants.Agent(ctx, p, in.ID)
@@ -40,7 +40,7 @@ func (h *handlers) duplicateAgent(ctx context.Context, p tenant.Principal, in *s
 		spec.Name = *in.Body.Name
 	} else if spec.Name += " (copy)"; utf8.RuneCountInString(spec.Name) > 200 {
 		return nil, problem.InvalidField(
-			"body.name", "is required: with (copy) the agent's name has more than 200 characters",
+			"body.name", "is required: the agent's name with (copy) is longer than 200 characters",
 		)
 	}
 	return agentAnswer(h.Tenants.DuplicateAgent(ctx, e.Value, spec))
@@ -91,7 +91,7 @@ func (h *handlers) exportAgent(ctx context.Context, p tenant.Principal, in *stru
 }
 
 func (h *handlers) importAgent(ctx context.Context, p tenant.Principal, in *struct {
-	SkipCheck bool `query:"skip_check" doc:"take a model that cannot be reached now"`
+	SkipCheck bool `query:"skip_check" doc:"accept a model that cannot be reached now"`
 	Body      agentDocument
 }) (*answer[agentView], error) {
 	if in.Body.Version != exportVersion {

@@ -30,7 +30,7 @@ type credentials struct{}
 
 // TransformSchema implements [huma.SchemaTransformer].
 func (credentials) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Schema {
-	return httpapi.Union(r, "type", "What a toolkit's server is shown; type says which.",
+	return httpapi.Union(r, "type", "Credentials for a toolkit's server; type selects the form.",
 		httpapi.Member[bearerCredentials]("bearer"), httpapi.Member[headerCredentials]("header", "query"),
 		httpapi.Member[basicCredentials]("basic"))
 }

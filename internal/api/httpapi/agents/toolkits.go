@@ -22,37 +22,37 @@ func (h *handlers) toolkitRoutes() {
 	r := h.routes("toolkits", "toolkit")
 	httpapi.SchemaOf[credentials](h.Server)
 	httpapi.Route(r, "POST /toolkits", "create-toolkit",
-		"Create a toolkit from what its endpoint offers",
+		"Create a toolkit from the tools of an endpoint",
 		h.createToolkit, httpapi.Created, httpapi.Needs("kind", "name"))
 	httpapi.Route(r, "GET /toolkits", "list-toolkits", "List toolkits", h.listToolkits)
 	httpapi.Route(r, "GET /toolkits/{id}", "read-toolkit", "Read a toolkit", h.readToolkit)
 	httpapi.Route(r, "PATCH /toolkits/{id}", "edit-toolkit",
-		"Change a toolkit; refresh it to see what it then offers. When it moves to another server "+
-			"it loses its credentials, unless new ones come along",
+		"Change a toolkit; refresh it to read its tools again. If its server changes, "+
+			"its credentials are deleted, unless the request has new ones",
 		h.editToolkit)
 	httpapi.Route(r, "DELETE /toolkits/{id}", "delete-toolkit", "Delete a toolkit", h.deleteToolkit)
 	httpapi.Route(r, "POST /toolkits/{id}/refresh", "refresh-toolkit",
-		"Look again at what the endpoint offers; what is new is not enabled", h.refreshToolkit)
+		"Read the endpoint's tools again; new tools are not enabled", h.refreshToolkit)
 	httpapi.Route(r, "GET /toolkits/{id}/resources", "list-resources",
-		"What an MCP server offers beside tools: resources and prompts", h.listResources, httpapi.Conflicts)
+		"List the resources and prompts of an MCP server", h.listResources, httpapi.Conflicts)
 	httpapi.Route(r, "GET /toolkits/{id}/tools", "list-tools", "List a toolkit's tools", h.listTools)
 	httpapi.Route(r, "PATCH /toolkits/{id}/tools/{name}", "edit-tool", "Change the rules for a tool", h.editTool)
 	httpapi.Route(r, "POST /toolkits/{id}/tools/{name}/try", "try-tool",
-		"Call a tool at once; a call that would wait for approval needs the level admin", h.tryTool)
+		"Call a tool immediately; a call that needs approval requires level admin", h.tryTool)
 }
 
 type toolkitBody struct {
 	Kind        string                     `json:"kind,omitempty" enum:"openapi,mcp,http" doc:"at creation"`
 	Name        *string                    `json:"name,omitempty"`
-	URL         *string                    `json:"url,omitempty" doc:"of the OpenAPI document, of the MCP server, or of the request"`
-	BaseURL     *string                    `json:"base_url,omitempty" doc:"of an OpenAPI document's operations, where it is not the document's own, or is another server's than the document and credentials are for it"`
-	Document    json.RawMessage            `json:"document,omitempty" shape:"string|object" doc:"an OpenAPI document, as JSON or as a text of YAML, instead of a url"`
-	Request     *tool.HTTPRequest          `json:"request,omitempty" doc:"of the kind http"`
-	Command     []string                   `json:"command,omitempty" doc:"of an MCP server that is a program of this machine, where the deployment allows it"`
+	URL         *string                    `json:"url,omitempty" doc:"the URL of the OpenAPI document, the MCP server or the request"`
+	BaseURL     *string                    `json:"base_url,omitempty" doc:"the base URL of an OpenAPI document's operations: required if the document does not state it, or if credentials are for another server than the document's"`
+	Document    json.RawMessage            `json:"document,omitempty" shape:"string|object" doc:"an OpenAPI document, as JSON or YAML text, instead of a url"`
+	Request     *tool.HTTPRequest          `json:"request,omitempty" doc:"for kind http"`
+	Command     []string                   `json:"command,omitempty" doc:"the command of an MCP server on this machine, if the deployment allows it"`
 	Credentials json.RawMessage            `json:"credentials,omitempty" shape:"Credentials|null" doc:"write-only: {type: bearer, token}, {type: header or query, name, value}, {type: basic, username, password}; null for none"`
-	Enabled     httpapi.Nullable[[]string] `json:"enabled,omitzero" doc:"the tools that are enabled, and no others; by default all that are found at creation, or none where they are over 128"`
-	Include     httpapi.Nullable[[]string] `json:"include,omitzero" doc:"which operations of an OpenAPI document, or which tools of an MCP server, become tools: their ids or names, tag:TAG or path:PATH, where * stands for any characters; null for all. To change it asks the server again, as a refresh does, and is a request of its own; what it has already changes nothing"`
-	Exclude     httpapi.Nullable[[]string] `json:"exclude,omitzero" doc:"which of these do not, in the same form"`
+	Enabled     httpapi.Nullable[[]string] `json:"enabled,omitzero" doc:"the names of all enabled tools; by default all tools at creation, or none if there are more than 128"`
+	Include     httpapi.Nullable[[]string] `json:"include,omitzero" doc:"operations or MCP tools to include: ids, names, tag:TAG or path:PATH, with * for any characters; null: all. A change reads the server again, like a refresh, and needs a request of its own. The present value changes nothing"`
+	Exclude     httpapi.Nullable[[]string] `json:"exclude,omitzero" doc:"operations or tools to exclude, in the same form"`
 }
 
 // draft is the body in the form of the use case; a null member is removed.
@@ -100,16 +100,16 @@ type toolkitView struct {
 	Name            string            `json:"name"`
 	URL             *string           `json:"url"`
 	BaseURL         *string           `json:"base_url"`
-	Request         *tool.HTTPRequest `json:"request,omitempty" doc:"of the kind http"`
+	Request         *tool.HTTPRequest `json:"request,omitempty" doc:"for kind http"`
 	Command         []string          `json:"command,omitempty"`
 	Include         []string          `json:"include,omitempty"`
 	Exclude         []string          `json:"exclude,omitempty"`
 	CredentialsType *string           `json:"credentials_type" doc:"null for none; the credentials themselves are never shown"`
-	Origins         []string          `json:"credentials_origins" doc:"the servers that the credentials are for; they are sent to no other"`
+	Origins         []string          `json:"credentials_origins" doc:"the servers that receive the credentials; no other server does"`
 	ToolCount       int               `json:"tool_count"`
-	EnabledCount    *int              `json:"enabled_count,omitempty" doc:"how many of them are enabled"`
-	Tools           []toolPolicy      `json:"tools,omitempty" doc:"at its creation: which of its tools are enabled and need an approval"`
-	Note            string            `json:"note,omitempty" doc:"what is to be done before agents have its tools"`
+	EnabledCount    *int              `json:"enabled_count,omitempty" doc:"the number of enabled tools"`
+	Tools           []toolPolicy      `json:"tools,omitempty" doc:"only at creation: its tools, whether enabled and whether they need approval"`
+	Note            string            `json:"note,omitempty" doc:"the next step, if agents cannot use its tools yet"`
 	CreatedAt       *string           `json:"created_at"`
 	UpdatedAt       *string           `json:"updated_at"`
 	RefreshedAt     *string           `json:"refreshed_at"`
@@ -229,7 +229,7 @@ func (h *handlers) editToolkit(ctx context.Context, p tenant.Principal, in *stru
 	}
 	in.Body.asRead(t.Value)
 	if in.Body.Kind != "" {
-		return nil, problem.InvalidField("body.kind", "is for the creation of a toolkit")
+		return nil, problem.InvalidField("body.kind", "is only valid when a toolkit is created")
 	}
 	if in.Body.Include.Said || in.Body.Exclude.Said {
 		return h.selectTools(ctx, p, in.ID, in.Precondition(), in.Body)
@@ -265,7 +265,8 @@ func (h *handlers) selectTools(
 	include, exclude := b.Include, b.Exclude
 	b.Include, b.Exclude = httpapi.Nullable[[]string]{}, httpapi.Nullable[[]string]{}
 	if !reflect.ValueOf(b).IsZero() {
-		return nil, problem.InvalidField("body", "include and exclude are changed in a request of their own")
+		return nil, problem.InvalidField("body",
+			"cannot change together with other fields: send include and exclude in a request of their own")
 	}
 	c := toolkit.Choice{Include: include.Edit(), Exclude: exclude.Edit()}
 	if _, err := h.Asker.Select(ctx, p.Scope(), id, match, c); err != nil {
@@ -288,8 +289,8 @@ type changedToolView struct {
 type differenceView struct {
 	Added   []string          `json:"added"`
 	Removed []string          `json:"removed"`
-	Changed []string          `json:"changed" doc:"those that say, take or call something else than before; they are not enabled any more"`
-	Tools   []changedToolView `json:"tools,omitempty" doc:"with dry_run: all of these, as they are and as they would be"`
+	Changed []string          `json:"changed" doc:"tools with a changed description, parameters or call; they are no longer enabled"`
+	Tools   []changedToolView `json:"tools,omitempty" doc:"with dry_run: each of these tools, before and after"`
 }
 
 func viewDifference(d toolkit.Difference) differenceView {
@@ -324,7 +325,7 @@ func viewChanges(list []toolkit.Changed) []changedToolView {
 func (h *handlers) refreshToolkit(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
 	Body *struct {
-		DryRun bool `json:"dry_run,omitempty" doc:"only say what would change"`
+		DryRun bool `json:"dry_run,omitempty" doc:"return the changes without making them"`
 	}
 }) (*answer[differenceView], error) {
 	dry, refresh := in.Body != nil && in.Body.DryRun, h.Asker.Refresh
@@ -356,7 +357,7 @@ func (h *handlers) listResources(
 
 type approvalWhen struct {
 	Argument string `json:"argument"`
-	Pattern  string `json:"pattern,omitempty" doc:"a regular expression (RE2); empty: whenever the argument is there"`
+	Pattern  string `json:"pattern,omitempty" doc:"a regular expression (RE2); empty: any value of the argument"`
 }
 
 // ToolView is a tool as clients see it. It is exported because it is embedded: the framework reads only exported
@@ -369,8 +370,8 @@ type ToolView struct {
 	Approval     string          `json:"approval" enum:"never,always,when"`
 	ApprovalWhen *approvalWhen   `json:"approval_when,omitempty"`
 	TimeoutMS    *int            `json:"timeout_ms" doc:"null: a minute"`
-	RetrySafe    bool            `json:"retry_safe" doc:"whether a call may be made again after a crash without asking a human"`
-	Problem      string          `json:"problem,omitempty" doc:"why it cannot be enabled"`
+	RetrySafe    bool            `json:"retry_safe" doc:"true: after a crash a call may be repeated without a human decision"`
+	Problem      string          `json:"problem,omitempty" doc:"the reason that it cannot be enabled"`
 }
 
 func viewTool(t toolkit.Tool) ToolView {
@@ -416,7 +417,7 @@ func (h *handlers) editTool(ctx context.Context, p tenant.Principal, in *struct 
 	ToolPath
 	Body struct {
 		Enabled      *bool                 `json:"enabled,omitempty"`
-		Approval     *string               `json:"approval,omitempty" enum:"never,always,when" doc:"to have fewer calls need an approval needs level admin"`
+		Approval     *string               `json:"approval,omitempty" enum:"never,always,when" doc:"level admin is needed to require approval for fewer calls"`
 		ApprovalWhen *approvalWhen         `json:"approval_when,omitempty" doc:"with approval: when"`
 		TimeoutMS    httpapi.Nullable[int] `json:"timeout_ms,omitzero" minimum:"1" maximum:"600000"`
 		RetrySafe    *bool                 `json:"retry_safe,omitempty"`
@@ -432,7 +433,7 @@ func (h *handlers) editTool(ctx context.Context, p tenant.Principal, in *struct 
 			rules.Approval.Argument, rules.Approval.Pattern = w.Argument, w.Pattern
 		}
 	} else if in.Body.ApprovalWhen != nil {
-		return nil, problem.InvalidField("body.approval_when", "goes with approval: when")
+		return nil, problem.InvalidField("body.approval_when", "is only valid with approval: when")
 	}
 	t, err := h.Toolkits.SetRules(ctx, p.Scope(), in.ID, in.Name, rules)
 	return httpapi.Body(viewTool(t)), err
@@ -440,7 +441,7 @@ func (h *handlers) editTool(ctx context.Context, p tenant.Principal, in *struct 
 
 type triedView struct {
 	Result     *string `json:"result"`
-	Error      *string `json:"error" doc:"what the model would be told"`
+	Error      *string `json:"error" doc:"the error that a model would receive"`
 	DurationMS int64   `json:"duration_ms"`
 }
 

@@ -27,8 +27,8 @@ type agentToolList struct {
 func (h *handlers) listAgentTools(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
 	httpapi.LongPaging
-	Version int    `query:"agent_version" minimum:"1" doc:"the published one by default"`
-	Name    string `query:"name" doc:"the one that runs know by this name"`
+	Version int    `query:"agent_version" minimum:"1" doc:"the published version by default"`
+	Name    string `query:"name" doc:"the tool with this name in runs"`
 }) (*answer[agentToolList], error) {
 	agent, err := h.Tenants.Runnable(ctx, p, in.ID, in.Version)
 	if err != nil {

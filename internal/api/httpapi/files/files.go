@@ -31,15 +31,15 @@ type fileView struct {
 	Size        int64   `json:"size"`
 	Uploaded    bool    `json:"uploaded"`
 	CreatedAt   string  `json:"created_at"`
-	Held        bool    `json:"held" doc:"a run or a waiting message has it: it goes with the last of them"`
-	ExpiresAt   string  `json:"expires_at,omitempty" format:"date-time" doc:"when a file that nothing has used is deleted"`
-	Upload      *upload `json:"upload,omitempty" doc:"how to send the bytes, when they were not sent with the request"`
+	Held        bool    `json:"held" doc:"true: a run or a waiting message uses it; it is deleted with the last of them"`
+	ExpiresAt   string  `json:"expires_at,omitempty" format:"date-time" doc:"the time of deletion, for a file that nothing uses"`
+	Upload      *upload `json:"upload,omitempty" doc:"how to send the bytes, if the request did not contain them"`
 }
 
 type upload struct {
 	Method  string            `json:"method"`
-	URL     string            `json:"url" doc:"valid for an hour, for this file, and for a size where one was announced; no key is needed"`
-	Headers map[string]string `json:"headers" doc:"to be sent as they are"`
+	URL     string            `json:"url" doc:"valid for one hour, for this file and its announced size; no key is needed"`
+	Headers map[string]string `json:"headers" doc:"headers to send unchanged"`
 }
 
 func viewFile(f record.File) fileView {
@@ -66,7 +66,7 @@ type fileList struct {
 // FileQuery is the query of a list of files.
 type FileQuery struct {
 	httpapi.Paging
-	Unused bool `query:"unused" doc:"only files that no run and no waiting message has"`
+	Unused bool `query:"unused" doc:"only files that no run or waiting message uses"`
 }
 
 func (h *handlers) listFiles(
@@ -89,14 +89,14 @@ func (h *handlers) deleteFile(ctx context.Context, p tenant.Principal, in *httpa
 			return nil
 		}
 		return problem.New(problem.Forbidden, "insufficient_permission",
-			"a file is deleted by the user who sent it, or by an admin")
+			"only the user who uploaded the file, or an admin, may delete it")
 	})
 }
 
 type fileAnnouncement struct {
 	Name        string `json:"name" required:"true" minLength:"1" maxLength:"255"`
 	ContentType string `json:"content_type,omitempty"`
-	Size        int64  `json:"size,omitempty" doc:"in bytes; where it is given the file may be sent to the store directly"`
+	Size        int64  `json:"size,omitempty" doc:"in bytes; with it, the file may be uploaded directly to the store"`
 	Purpose     string `json:"purpose,omitempty" enum:"message,document" doc:"document: for a knowledge base, up to 50 MiB; else up to 20 MiB"`
 }
 
@@ -115,7 +115,7 @@ func Routes(s *httpapi.Server, f *files.Files) {
 	}
 	r := httpapi.Routes{Server: s, Tag: "files", What: "file", Read: tenant.LevelRead, Write: tenant.LevelRun}
 	httpapi.Route(r, "GET /files", "list-files", "List your files, newest first", h.listFiles)
-	httpapi.Route(r, "DELETE /files/{id}", "delete-file", "Delete a file that no run has", h.deleteFile)
+	httpapi.Route(r, "DELETE /files/{id}", "delete-file", "Delete a file that no run uses", h.deleteFile)
 	s.Handle("POST", "/files", tenant.LevelRun, h.createFile)
 	s.Handle("PUT", httpapi.FileContent, tenant.LevelRun, h.uploadFile)
 	s.Handle("GET", "/files/{id}", tenant.LevelRead, h.readFile)
@@ -136,20 +136,21 @@ func described(s *httpapi.Server) []huma.Operation {
 	return []huma.Operation{
 		{
 			Method: http.MethodPost, Path: "/files", OperationID: "create-file", Tags: []string{"files"},
-			Summary:     "Send a file, or announce one and get an address to send it to",
+			Summary:     "Upload a file, or announce it and receive an upload address",
 			Description: "Needs level `run`.",
 			RequestBody: &huma.RequestBody{Required: true, Content: sent},
 			Responses:   map[string]*huma.Response{"201": {Description: "The file", Content: file}},
 		},
 		{
 			Method: http.MethodPut, Path: httpapi.FileContent, OperationID: "upload-file", Tags: []string{"files"},
-			Summary:  "Send the bytes of an announced file",
+			Summary:  "Upload the bytes of an announced file",
 			Security: []map[string][]string{{"key": {}}, {"key": {}, "organization": {}}, {}}, // the token
 			Parameters: append(id, &huma.Param{
 				Name: "token", In: "query", Schema: &huma.Schema{Type: "string"},
-				Description: "as in upload.url, in place of a key",
+				Description: "the token in upload.url, instead of a key",
 			}),
-			Description: "Needs level `run`; only who announced the file may send them, and only as many as announced.",
+			Description: "Needs level `run`. Only the user who announced the file may upload it, " +
+				"with the announced size.",
 			RequestBody: &huma.RequestBody{Required: true, Content: of("application/octet-stream", bytes())},
 			Responses:   map[string]*huma.Response{"200": {Description: "The file", Content: file}},
 		},
@@ -220,7 +221,7 @@ func (h *handlers) takeFile(r *http.Request, p tenant.Principal) (record.File, e
 		err = problem.InvalidField("file", "is required")
 	case f.Size > files.MaxSize && !f.document:
 		err = problem.New(problem.TooLarge, "payload_too_large",
-			"the file %s has more than %d bytes; for a knowledge base, say purpose=document", f.Name, files.MaxSize)
+			"the file %s has more than %d bytes; for a knowledge base, send purpose=document", f.Name, files.MaxSize)
 	}
 	if err != nil && f.ID != "" {
 		h.files.Drop(r.Context(), f.File)
@@ -287,7 +288,7 @@ func (h *handlers) uploadFile(w http.ResponseWriter, r *http.Request, c *httpapi
 	}
 	f, err := h.files.Send(r.Context(), c.Principal.Scope(), c.Principal.User, id, r.Body, r.ContentLength)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return problem.InvalidField("body", "it ended too early: %s", err)
+		return problem.InvalidField("body", "the upload ended too early: %s", err)
 	}
 	if err != nil {
 		return err

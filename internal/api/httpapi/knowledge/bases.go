@@ -57,14 +57,14 @@ func (h *handlers) baseRoutes() {
 	httpapi.Route(r, "DELETE /knowledge-bases/{id}", "delete-knowledge-base",
 		"Delete a knowledge base with its documents", h.deleteBase)
 	httpapi.Route(r, "POST /knowledge-bases/{id}/reprocess", "reprocess-documents",
-		"Ingest all documents anew that have failed", h.reprocessFailed, httpapi.Accepted)
+		"Ingest all failed documents again", h.reprocessFailed, httpapi.Accepted)
 	httpapi.Route(r, "DELETE /knowledge-bases/{id}/rebuild", "cancel-rebuild",
-		"Give up a rebuild, under way or failed, and go back to the settings in force", h.cancelRebuild)
+		"Cancel a running or failed rebuild, and keep the settings in force", h.cancelRebuild)
 }
 
 type chunkingBody struct {
 	Size    *int `json:"size,omitempty" minimum:"50" maximum:"1000" doc:"words of a chunk; 220 by default"`
-	Overlap *int `json:"overlap,omitempty" minimum:"0" maximum:"499" doc:"words that a chunk shares with the one before, below half of size; 40 by default"`
+	Overlap *int `json:"overlap,omitempty" minimum:"0" maximum:"499" doc:"words that a chunk shares with the previous chunk; less than half of size; 40 by default"`
 }
 
 type embeddingModelBody struct {
@@ -72,17 +72,17 @@ type embeddingModelBody struct {
 	Name       string `json:"name,omitempty" maxLength:"200"`
 	Dimensions int    `json:"dimensions,omitempty" minimum:"64" maximum:"4096" doc:"the model's own by default"`
 	// Prefixes are those of an answer that is sent back.
-	QueryPrefix   *string `json:"query_prefix,omitempty" doc:"nobody can change it. A model with both prefixes that the knowledge base has stays as it is; without them it takes those of the deployment"`
+	QueryPrefix   *string `json:"query_prefix,omitempty" doc:"read-only. A model sent with the knowledge base's two prefixes keeps them; without them it takes those of the deployment"`
 	PassagePrefix *string `json:"passage_prefix,omitempty" doc:"as query_prefix"`
 }
 
 type baseBody struct {
 	Name        *string             `json:"name,omitempty" minLength:"1" maxLength:"200"`
 	Description *string             `json:"description,omitempty" nullable:"true" maxLength:"2000"`
-	Embedding   *embeddingModelBody `json:"embedding_model,omitempty" doc:"by default the first of the deployment"`
+	Embedding   *embeddingModelBody `json:"embedding_model,omitempty" doc:"by default the first model of the deployment"`
 	Chunking    *chunkingBody       `json:"chunking,omitempty"`
-	Language    *string             `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"of its documents, as ISO 639-1 has it; auto, the default: each is in the language that its text tells"`
-	GroupIDs    *[]string           `json:"group_ids,omitempty" doc:"whose members may read it, besides admins; empty: the whole organization"`
+	Language    *string             `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"the ISO 639-1 language of its documents; auto, the default: detected from each text"`
+	GroupIDs    *[]string           `json:"group_ids,omitempty" doc:"groups whose members may read it; admins always may; empty: the whole organization"`
 }
 
 func (b baseBody) edit() knowledge.BaseEdit {
@@ -114,18 +114,18 @@ type embeddingModelView struct {
 	Provider      string `json:"provider"`
 	Name          string `json:"name"`
 	Dimensions    int    `json:"dimensions"`
-	QueryPrefix   string `json:"query_prefix" doc:"stands before each query"`
-	PassagePrefix string `json:"passage_prefix" doc:"stands before each chunk"`
+	QueryPrefix   string `json:"query_prefix" doc:"added before each query"`
+	PassagePrefix string `json:"passage_prefix" doc:"added before each chunk"`
 }
 
 type chunkingView catalog.Chunking
 
 type indexView struct {
-	State    string       `json:"state" enum:"ready,rebuilding,failed" doc:"rebuilding: the documents are indexed anew, after a change of settings or because the index was lost; failed: a change of settings could not be carried out"`
-	Error    string       `json:"error,omitempty" doc:"why the rebuild has failed, and what to do"`
+	State    string       `json:"state" enum:"ready,rebuilding,failed" doc:"rebuilding: all documents are indexed again, after a change of settings or a lost index; failed: a change of settings failed"`
+	Error    string       `json:"error,omitempty" doc:"the reason that the rebuild failed, and the next step"`
 	Done     int64        `json:"done" doc:"documents"`
-	Total    int64        `json:"total" doc:"documents that search finds"`
-	Settings settingsView `json:"settings" doc:"those in force; embedding_model, chunking and language of the knowledge base are the wanted ones"`
+	Total    int64        `json:"total" doc:"searchable documents"`
+	Settings settingsView `json:"settings" doc:"the settings in force; embedding_model, chunking and language of the knowledge base are the requested ones"`
 }
 
 type settingsView struct {
@@ -141,7 +141,7 @@ type baseView struct {
 	Description     string             `json:"description"`
 	Embedding       embeddingModelView `json:"embedding_model"`
 	Chunking        chunkingView       `json:"chunking"`
-	Language        string             `json:"language" doc:"auto, or of those of its documents that have none of their own"`
+	Language        string             `json:"language" doc:"auto, or the language of documents without their own"`
 	GroupIDs        []string           `json:"group_ids"`
 	DocumentCount   int64              `json:"document_count"`
 	ChunkCount      int64              `json:"chunk_count"`
@@ -247,13 +247,13 @@ func (h *handlers) deleteBase(ctx context.Context, p tenant.Principal, in *httpa
 }
 
 type reprocessed struct {
-	Count int `json:"count" doc:"documents whose ingestion begins again"`
+	Count int `json:"count" doc:"documents that are ingested again"`
 }
 
 func (h *handlers) reprocessFailed(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
 	Body struct {
-		Status string `json:"status" required:"true" enum:"failed" doc:"which documents"`
+		Status string `json:"status" required:"true" enum:"failed" doc:"the documents to ingest again"`
 	}
 }) (*answer[reprocessed], error) {
 	n, err := h.Knowledge.ReprocessFailed(ctx, p, in.ID)

@@ -32,7 +32,7 @@ const (
 type ContentBody struct {
 	Text   *string `json:"text,omitempty"`
 	URL    *string `json:"url,omitempty"`
-	FileID *string `json:"file_id,omitempty" doc:"of a file sent by POST /files, with purpose=document where it is larger than 20 MiB"`
+	FileID *string `json:"file_id,omitempty" doc:"the id of a file from POST /files; above 20 MiB it needs purpose=document"`
 }
 
 // replacementBody is the new content of a document, without other members.
@@ -45,9 +45,9 @@ type replacementBody struct {
 type documentBody struct {
 	ContentBody
 	Title    string                     `json:"title,omitempty" maxLength:"300"`
-	Language string                     `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"as ISO 639-1 has it; auto, the default: that of the base, or that the text tells"`
+	Language string                     `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"an ISO 639-1 code; auto, the default: the language of the base, or detected from the text"`
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty" shape:"string|number|boolean" doc:"at most 20 members: strings, numbers, booleans"`
-	GroupIDs []string                   `json:"group_ids,omitempty" doc:"whose members may read it"`
+	GroupIDs []string                   `json:"group_ids,omitempty" doc:"groups whose members may read it"`
 }
 
 // refusedView is a file of a form that became no document.
@@ -75,12 +75,12 @@ func described(s *httpapi.Server) []huma.Operation {
 			Method: http.MethodPost, Path: documentsPath, OperationID: "create-documents", Tags: []string{"knowledge"},
 			Summary:     "Add documents: files, a text, a url, or a file that was uploaded",
 			Parameters:  []*huma.Param{inPath("id")},
-			Description: "Needs level `manage`. The same content for the same groups is one document.",
+			Description: "Needs level `manage`. Identical content for the same groups is one document.",
 			RequestBody: sentAs(documentFields.Schema(), httpapi.SchemaOf[documentBody](s)),
 			Responses: map[string]*huma.Response{
-				"201": answeredBy("The document; of several files, for each its document or why there is none",
-					"Where the answer is one document", &huma.Schema{OneOf: []*huma.Schema{one, several}}),
-				"200": answeredBy("The document that has the same content", "", one),
+				"201": answeredBy("The document; for several files, the document or the error of each",
+					"Present if the response is one document", &huma.Schema{OneOf: []*huma.Schema{one, several}}),
+				"200": answeredBy("The existing document with the same content", "", one),
 			},
 		},
 		{
@@ -88,20 +88,21 @@ func described(s *httpapi.Server) []huma.Operation {
 			OperationID: "replace-document-content", Tags: []string{"knowledge"},
 			Summary: "Replace a document's content by one file, a text, a url, or a file that was uploaded",
 			Parameters: []*huma.Param{inPath("id"), inPath("document_id"), {
-				Name: "If-Match", In: "header", Schema: text(), Description: "Only if the resource still has this ETag",
+				Name: "If-Match", In: "header", Schema: text(),
+				Description: "Apply only if the resource still has this ETag",
 			}},
-			Description: "Needs level `manage`. Search finds the old text until the new one is ready, then never. " +
-				"Until then its hits have the new source. The content of a url comes when it has been fetched. " +
-				"A failure leaves the old text, with `last_error`.",
+			Description: "Needs level `manage`. Search finds the old text until the new one is ready. " +
+				"Until then its hits show the new source. The content of a url is fetched later. " +
+				"After a failure the old text stays, with `last_error`.",
 			RequestBody: sentAs(contentFields.Schema(), httpapi.SchemaOf[replacementBody](s)),
 			Responses: map[string]*huma.Response{
-				"202": answeredBy("The document, which is ingested anew", "", one),
-				"200": answeredBy("The document, which had the same content", "", one),
+				"202": answeredBy("The document, which is ingested again", "", one),
+				"200": answeredBy("The document, which already had this content", "", one),
 			},
 		},
-		reads("read-document-content", "/content", "The bytes that came in, as an attachment",
+		reads("read-document-content", "/content", "The original bytes, as an attachment",
 			httpapi.AnyBytes()),
-		reads("read-document-text", "/text", "The text that was extracted",
+		reads("read-document-text", "/text", "The extracted text",
 			map[string]*huma.MediaType{"text/plain": {Schema: text()}}),
 	}
 }
@@ -291,7 +292,7 @@ func (in *incoming) readJSON(ctx context.Context, p tenant.Principal, raw []byte
 	absent := slices.DeleteFunc([]*string{body.Text, body.URL, body.FileID}, func(s *string) bool { return s != nil })
 	switch {
 	case len(absent) != 2:
-		return problem.InvalidField("body", "must have one of text, url and file_id")
+		return problem.InvalidField("body", "must have text, url or file_id")
 	case body.Text != nil:
 		if len(*body.Text) > knowledge.MaxText {
 			return problem.InvalidField("body.text", "must have at most %d MiB", knowledge.MaxText>>20)
@@ -439,7 +440,7 @@ func (in *incoming) add(w http.ResponseWriter, r *http.Request, p tenant.Princip
 		documents, made = append(documents, v), made+1
 	}
 	if made == 0 {
-		return problem.InvalidField("file", "none of the files is a document: %s", in.contents[0].refusal.Message).
+		return problem.InvalidField("file", "the files could not become documents: %s", in.contents[0].refusal.Message).
 			With("documents", documents)
 	}
 	return httpapi.WriteJSON(w, http.StatusCreated, documentsView{documents})

@@ -29,14 +29,14 @@ func (h *handlers) documentRoutes() {
 	httpapi.Route(r, "GET "+documentsPath, "list-documents",
 		"List a knowledge base's documents, newest first", h.listDocuments)
 	httpapi.Route(r, "GET /documents", "list-all-documents",
-		"List the documents of all knowledge bases, base by base, both newest first", h.listAllDocuments)
+		"List the documents of all knowledge bases, by knowledge base, newest first", h.listAllDocuments)
 	httpapi.Route(r, "GET "+one, "read-document", "Read a document's description", h.readDocument)
 	httpapi.Route(r, "PATCH "+one, "edit-document",
 		"Change a document's title, language, metadata or groups", h.editDocument)
 	httpapi.Route(r, "DELETE "+one, "delete-document",
-		"Delete a document: from the answer on nobody finds it", h.deleteDocument)
+		"Delete a document; after the response no search finds it", h.deleteDocument)
 	httpapi.Route(r, "POST "+one+"/reprocess", "reprocess-document",
-		"Ingest a document anew; what came from a url is fetched again", h.reprocess, httpapi.Accepted)
+		"Ingest a document again; a url is fetched again", h.reprocess, httpapi.Accepted)
 	httpapi.Route(r, "GET "+one+"/chunks", "list-chunks",
 		"List a document's chunks, in the order of its text", h.listChunks)
 	for _, o := range described(h.Server) {
@@ -85,16 +85,16 @@ type failureView struct {
 
 type warningView struct {
 	Code    string `json:"code" enum:"unmapped_glyphs,pages_without_text"`
-	Message string `json:"message" doc:"what a person can do about it"`
-	Pages   []int  `json:"pages" doc:"the first 50 of them"`
-	Count   int    `json:"count" doc:"of all such pages"`
+	Message string `json:"message" doc:"the problem, and how a person can fix it"`
+	Pages   []int  `json:"pages" doc:"the first 50 pages"`
+	Count   int    `json:"count" doc:"the number of all such pages"`
 }
 
 // warningMessages has the message of each code.
 var warningMessages = map[string]string{
-	document.UnmappedGlyphs: "The fonts of these pages do not say which characters they draw, so text is missing or " +
+	document.UnmappedGlyphs: "The fonts of these pages do not identify their characters, so text is missing or " +
 		"wrong. Save the document again with its fonts embedded, or run text recognition (OCR).",
-	document.PagesWithoutText: "These pages have pictures and no text, perhaps they were scanned. Run text " +
+	document.PagesWithoutText: "These pages have images but no text; they may be scans. Run text " +
 		"recognition (OCR) on the document.",
 }
 
@@ -113,23 +113,23 @@ type documentView struct {
 	Title           string                        `json:"title"`
 	Source          sourceView                    `json:"source"`
 	ContentType     string                        `json:"content_type"`
-	Size            int64                         `json:"size" doc:"bytes that came in"`
-	SHA256          *string                       `json:"sha256" doc:"of the bytes, hex; null until a url has been fetched"`
+	Size            int64                         `json:"size" doc:"the original size in bytes"`
+	SHA256          *string                       `json:"sha256" doc:"hex digest of the original bytes; null until a url has been fetched"`
 	Status          string                        `json:"status" enum:"pending,processing,ready,failed"`
-	Stage           *string                       `json:"stage" enum:"fetching,extracting,chunking,embedding,indexing,null" doc:"the present one, or the one that failed; null when the document is ready"`
+	Stage           *string                       `json:"stage" enum:"fetching,extracting,chunking,embedding,indexing,null" doc:"the present stage, or the failed one; null when the document is ready"`
 	Progress        progressView                  `json:"progress"`
-	Error           *string                       `json:"error" doc:"what a person can do about it"`
+	Error           *string                       `json:"error" doc:"the problem, and how a person can fix it"`
 	ErrorCode       *string                       `json:"error_code" enum:"unreadable,empty,encrypted,too_large,unsupported_type,fetch_failed,url_forbidden,embedding_unavailable,deadline,internal,null"`
-	LastError       httpapi.Nullable[failureView] `json:"last_error" doc:"why ingesting it anew failed, of a document that is still found as it was"`
-	Attempts        int                           `json:"attempts" doc:"of the present stage"`
+	LastError       httpapi.Nullable[failureView] `json:"last_error" doc:"the reason that a new ingestion failed; search still finds the previous version"`
+	Attempts        int                           `json:"attempts" doc:"attempts of the present stage"`
 	Metadata        map[string]json.RawMessage    `json:"metadata" shape:"string|number|boolean" doc:"at most 20 members: strings, numbers, booleans"`
-	GroupIDs        []string                      `json:"group_ids" doc:"whose members may read it, of those who may read the knowledge base; empty: all of these"`
-	Language        *string                       `json:"language" doc:"as ISO 639-1 has it: that was said of it or of its base, or that its text tells, or that of most documents of its base; null: not known yet"`
+	GroupIDs        []string                      `json:"group_ids" doc:"groups whose members may read it, if they may read the knowledge base; empty: all who may"`
+	Language        *string                       `json:"language" doc:"the ISO 639-1 language: as set on the document or its base, detected from the text, or the most common in its base; null: not known yet"`
 	PageCount       *int                          `json:"page_count"`
-	Warnings        []warningView                 `json:"warnings" doc:"what of the text is missing; empty where nothing is known to be, or an earlier version read the document"`
+	Warnings        []warningView                 `json:"warnings" doc:"missing parts of the text; empty if none are known, or if an earlier program version read the document"`
 	ChunkCount      int                           `json:"chunk_count"`
-	Version         int                           `json:"version" doc:"how often it has become ready"`
-	Duplicate       bool                          `json:"duplicate,omitempty" doc:"the same content was there already: this is that document"`
+	Version         int                           `json:"version" doc:"the number of times that it became ready"`
+	Duplicate       bool                          `json:"duplicate,omitempty" doc:"true: this is an existing document with the same content"`
 	CreatedAt       string                        `json:"created_at"`
 	UpdatedAt       string                        `json:"updated_at"`
 	ReadyAt         *string                       `json:"ready_at"`
@@ -195,7 +195,7 @@ type documentList struct {
 type DocumentQuery struct {
 	httpapi.Paging
 	Status string `query:"status" enum:"pending,processing,ready,failed"`
-	Q      string `query:"q" maxLength:"300" doc:"a part of the title, in upper or lower case"`
+	Q      string `query:"q" maxLength:"300" doc:"a part of the title; case is ignored"`
 }
 
 func (q DocumentQuery) wanted() knowledge.Wanted {
@@ -236,7 +236,7 @@ func documentsAnswer(
 
 func (h *handlers) readDocument(ctx context.Context, p tenant.Principal, in *struct {
 	DocumentPath
-	WaitMS int `query:"wait_ms" minimum:"0" maximum:"20000" doc:"wait this long for a change of status or stage"`
+	WaitMS int `query:"wait_ms" minimum:"0" maximum:"20000" doc:"wait at most this long for a change of status or stage"`
 }) (*answer[documentView], error) {
 	var e record.Entity[catalog.Document]
 	if in.WaitMS == 0 {
@@ -254,8 +254,8 @@ func (h *handlers) editDocument(ctx context.Context, p tenant.Principal, in *str
 	httpapi.Match
 	Body struct {
 		Title    *string                                      `json:"title,omitempty" minLength:"1" maxLength:"300"`
-		Language *string                                      `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"as ISO 639-1 has it; auto: that of the base, or that the text tells. The language that the document shows changes nothing"`
-		Metadata httpapi.Nullable[map[string]json.RawMessage] `json:"metadata,omitzero" shape:"string|number|boolean|null" doc:"is merged: null takes a member away"`
+		Language *string                                      `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"an ISO 639-1 code; auto: the language of the base, or detected from the text. Sending the shown language changes nothing"`
+		Metadata httpapi.Nullable[map[string]json.RawMessage] `json:"metadata,omitzero" shape:"string|number|boolean|null" doc:"merged with the present metadata: null removes a member"`
 		GroupIDs *[]string                                    `json:"group_ids,omitempty"`
 	}
 }) (*answer[documentView], error) {
@@ -290,9 +290,9 @@ func (h *handlers) reprocess(ctx context.Context, p tenant.Principal, in *Docume
 
 type chunkView struct {
 	Index    int     `json:"index"`
-	Context  string  `json:"context" doc:"what a reader sees above the text, a line each: its headings, the headers of its tables"`
+	Context  string  `json:"context" doc:"the headings and table headers above the text, one per line"`
 	Text     string  `json:"text"`
-	Start    int     `json:"start" doc:"characters of the extracted text"`
+	Start    int     `json:"start" doc:"position in the extracted text, in characters"`
 	End      int     `json:"end"`
 	PageFrom *int    `json:"page_from"`
 	PageTo   *int    `json:"page_to"`
@@ -322,7 +322,7 @@ func (h *handlers) listChunks(ctx context.Context, p tenant.Principal, in *struc
 	}
 	from, err := strconv.Atoi(cmp.Or(place, "0"))
 	if err != nil || from < 0 {
-		return nil, problem.InvalidField("query.cursor", "is not one that a page has given")
+		return nil, problem.InvalidField("query.cursor", "must be the cursor of a previous page")
 	}
 	chunks, more, err := h.Knowledge.Chunks(ctx, p, in.ID, in.DocumentID, from, in.Limit)
 	if err != nil {

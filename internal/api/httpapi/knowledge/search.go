@@ -29,15 +29,15 @@ type condition struct {
 type searchBody struct {
 	_ struct{} `json:"-" additionalProperties:"false"`
 
-	Query            string    `json:"query" required:"true" minLength:"1" maxLength:"4000" doc:"what stands in \"quotation marks\" must stand so in what is found, but for the mode semantic"`
-	KnowledgeBaseIDs *[]string `json:"knowledge_base_ids,omitempty" doc:"at most 20; all that may be read by default"`
+	Query            string    `json:"query" required:"true" minLength:"1" maxLength:"4000" doc:"hits contain text in \"quotation marks\" exactly, except in mode semantic"`
+	KnowledgeBaseIDs *[]string `json:"knowledge_base_ids,omitempty" doc:"at most 20; by default all that the key may read"`
 	Mode             string    `json:"mode,omitempty" enum:"hybrid,semantic,keyword" default:"hybrid"`
 	Limit            int       `json:"limit,omitempty" minimum:"1" maximum:"50" default:"10"`
 	Filter           *struct {
 		_ struct{} `json:"-" additionalProperties:"false"`
 
 		DocumentIDs *[]string                  `json:"document_ids,omitempty"`
-		Metadata    map[string]json.RawMessage `json:"metadata,omitempty" shape:"string|number|boolean|Condition" doc:"for each name a value, {in: […]} or {gte, lte}"`
+		Metadata    map[string]json.RawMessage `json:"metadata,omitempty" shape:"string|number|boolean|Condition" doc:"a condition for each name: a value, {in: […]} or {gte, lte}"`
 	} `json:"filter,omitempty"`
 	MinScore float64 `json:"min_score,omitempty" minimum:"0" maximum:"1"`
 }
@@ -74,7 +74,7 @@ type placeView struct {
 	Index    int     `json:"index"`
 	PageFrom *int    `json:"page_from,omitempty"`
 	PageTo   *int    `json:"page_to,omitempty"`
-	Start    int     `json:"start" doc:"characters of the extracted text"`
+	Start    int     `json:"start" doc:"position in the extracted text, in characters"`
 	End      int     `json:"end"`
 	Heading  *string `json:"heading,omitempty"`
 }
@@ -82,9 +82,9 @@ type placeView struct {
 type hitView struct {
 	Score           float64                    `json:"score" minimum:"0" maximum:"1"`
 	Scores          scoresView                 `json:"scores"`
-	Context         string                     `json:"context" doc:"what a reader sees above the text, a line each: its headings, the headers of its tables"`
+	Context         string                     `json:"context" doc:"the headings and table headers above the text, one per line"`
 	Text            string                     `json:"text"`
-	Highlights      [][2]int                   `json:"highlights" doc:"[start, end] in characters of text"`
+	Highlights      [][2]int                   `json:"highlights" doc:"[start, end] positions in text, in characters"`
 	DocumentID      string                     `json:"document_id"`
 	KnowledgeBaseID string                     `json:"knowledge_base_id"`
 	Title           string                     `json:"title"`
@@ -96,7 +96,7 @@ type hitView struct {
 type foundView struct {
 	Hits     []hitView `json:"hits" doc:"best first"`
 	Mode     string    `json:"mode" enum:"hybrid,semantic,keyword"`
-	Degraded any       `json:"degraded" shape:"'semantic'|string[]|null" doc:"null; semantic, when no embedding model could be asked; or the list of those, of several, that could not"`
+	Degraded any       `json:"degraded" shape:"'semantic'|string[]|null" doc:"null: complete. semantic: no embedding model could be reached. A list: the models that could not be reached"`
 	TookMS   int64     `json:"took_ms"`
 }
 

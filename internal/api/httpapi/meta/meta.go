@@ -19,15 +19,15 @@ import (
 
 type health struct {
 	Status  string `json:"status" enum:"ok"`
-	Version string `json:"version" doc:"of the program; dev where none was set"`
-	Commit  string `json:"commit" doc:"that the program was built from; unknown where none was set"`
+	Version string `json:"version" doc:"the version of the program; dev if none was set"`
+	Commit  string `json:"commit" doc:"the commit of the program; unknown if none was set"`
 }
 
 // Routes adds the area's operations to a server, with profiles of the process if profiles is true.
 func Routes(s *httpapi.Server, profiles bool) {
 	up := health{Status: "ok"}
 	up.Version, up.Commit = version.Read()
-	httpapi.Route(httpapi.Routes{Server: s, Tag: "meta"}, "GET /healthz", "health", "Whether the service is up",
+	httpapi.Route(httpapi.Routes{Server: s, Tag: "meta"}, "GET /healthz", "health", "Check that the service is up",
 		func(context.Context, tenant.Principal, *struct{}) (*httpapi.Answer[health], error) {
 			return httpapi.Body(up), nil
 		}, httpapi.Open)

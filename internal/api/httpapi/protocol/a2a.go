@@ -22,7 +22,7 @@ func (h *handlers) a2aRoutes() {
 		Summary: "An agent as an A2A server (JSON-RPC, protocol 1.0 and 0.3)",
 		Description: "Tasks are runs, contexts are chats. Streaming methods answer with Server-Sent Events. " +
 			"Needs level `run`.",
-		Responses: answers("A JSON-RPC answer, or a stream of them, which names its run in a header", nil, runHeader),
+		Responses: answers("A JSON-RPC response, or a stream of responses; a header names the run", nil, runHeader),
 	}))
 	h.Handle(http.MethodGet, path+"/.well-known/agent.json", tenant.LevelRead, h.a2aCard) // where clients of 0.2 look
 	h.add(tenant.LevelRead, h.a2aCard, huma.Operation{

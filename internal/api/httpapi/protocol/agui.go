@@ -16,9 +16,9 @@ import (
 func (h *handlers) aguiRoutes() {
 	h.add(tenant.LevelRun, h.aguiCall, huma.Operation{
 		Method: http.MethodPost, Path: "/agui/{agent_id}", OperationID: "agui", Parameters: inPath("agent_id"),
-		Summary: "Talk with an agent, by AG-UI (protocol 1.0)",
-		Description: "Threads are chats. A request begins a durable run, goes on with one that waits for the front " +
-			"end, or follows the thread's last run when it brings nothing new. Needs level `run`.",
+		Summary: "Send messages to an agent by AG-UI (protocol 1.0)",
+		Description: "Threads are chats. A request starts a durable run, continues one that waits for the front " +
+			"end, or follows the thread's last run if it has nothing new. Needs level `run`.",
 		RequestBody: &huma.RequestBody{
 			Required: true, Content: content(httpapi.SchemaOf[aguiserver.RunAgentInput](h.Server), asJSON),
 		},

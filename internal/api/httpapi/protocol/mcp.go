@@ -26,10 +26,10 @@ import (
 // mcpRoutes admit clients of the Model Context Protocol. The library reads the protocol. This package decides who may
 // send messages, and how answers travel.
 func (h *handlers) mcpRoutes() {
-	responses := answers("A JSON-RPC answer, or a stream of messages", nil)
-	responses["202"] = &huma.Response{Description: "A notification, which has no answer"}
+	responses := answers("A JSON-RPC response, or a stream of messages", nil)
+	responses["202"] = &huma.Response{Description: "A notification, which has no response"}
 	responses["400"] = &huma.Response{
-		Description: "The request is malformed",
+		Description: "The request is invalid",
 		Content:     content(httpapi.SchemaOf[rpcResponse](h.Server), asJSON),
 	}
 	h.Handle("", "/mcp", tenant.LevelRun, h.mcpCall)
@@ -37,7 +37,7 @@ func (h *handlers) mcpRoutes() {
 		Method: http.MethodPost, Path: "/mcp", Tags: []string{"protocols"}, OperationID: "mcp",
 		Summary: "The agents as tools of an MCP server (streamable HTTP)",
 		Description: "Speaks the Model Context Protocol. A call with a progress token is answered " +
-			"with Server-Sent Events: what happens in its run, then the result. A batch (up to protocol 2025-03-26) " +
+			"with Server-Sent Events: the progress of its run, then the result. A batch (up to protocol 2025-03-26) " +
 			"is answered with a list. Needs level `run`.",
 		Responses: responses,
 	})
@@ -54,8 +54,8 @@ func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	}
 	if h.foreign(r) {
 		p := problem.InvalidField("header.Origin",
-			"web pages may use this at the address of PUBLIC_URL alone; "+
-				"a proxy that lets others in must remove this header")
+			"web pages may use this only at the address of PUBLIC_URL; "+
+				"a proxy that allows other pages must remove this header")
 		p.Kind = problem.Forbidden
 		return p
 	}
@@ -78,12 +78,12 @@ func (h *handlers) mcpBatch(w http.ResponseWriter, r *http.Request, c *httpapi.C
 	wrong, ids := "", map[string]bool{}
 	if len(list) == 0 || len(list) > maxBatch || r.Header.Get("Mcp-Protocol-Version") > batched {
 		wrong = fmt.Sprintf(
-			"a batch must have 1 to %d requests, and the protocol's version %s or an earlier one", maxBatch, batched)
+			"a batch must have 1 to %d requests and protocol version %s or earlier", maxBatch, batched)
 	}
 	for _, message := range list {
 		id, _ := bridge.RequestID(message)
 		if !bridge.IsNull(id) && ids[string(id)] {
-			wrong = "id: two requests of a batch have the same"
+			wrong = "id: must be different for each request of a batch"
 		}
 		ids[string(id)] = true
 	}
@@ -143,10 +143,10 @@ func (h *handlers) joined(w http.ResponseWriter, list []json.RawMessage, parts [
 // why explains why a message of a batch was not served.
 func (h *handlers) why(err error) string {
 	if p, is := problem.As(err); is && p.Kind == problem.Limited {
-		return p.Message + "; nothing was done"
+		return p.Message + "; the service did nothing"
 	}
 	h.Bridge.Log.Error("a request of a batch could not be served", "error", err)
-	return "the service could not do this right now; nothing was done"
+	return "the service is unavailable and did nothing; try again"
 }
 
 // part takes the answer to a message of a batch.
@@ -277,7 +277,7 @@ func (h *handlers) mcpTelling(
 			return nil
 		},
 		Final: refuse("the service is stopping; try again"), // before anything was done
-		Short: refuse("the answer ends here: the run cannot be told any more"),
+		Short: refuse("the stream ended early: call get_run to follow the run"),
 	})
 }
 

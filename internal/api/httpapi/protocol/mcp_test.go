@@ -212,7 +212,7 @@ func TestABatchOfMCP(t *testing.T) {
 		"[" + ping + ",7]":                          {200, `[` + pong + unread},
 		"[" + ping + ",[" + call + "]]":             {200, `[` + pong + unread},
 		"[" + ping + `,{"method":"x"}]`:             {200, `[` + pong + unread},
-		"[" + ping + "," + begun + "," + ping + "]": {400, `id: two requests of a batch have the same`},
+		"[" + ping + "," + begun + "," + ping + "]": {400, `id: must be different for each request of a batch`},
 		"[" + ping + `,{"jsonrpc":"2.0","id":"1"}]`: {200, `,{"jsonrpc":"2.0","id":"1","error":{"code":-32600,`},
 		`[{"jsonrpc":"2.0","id":-0,"method":"no/such"},` + ping + "]": {200, `"id":-0,"error":{"code":-32601,`},
 		`[{"jsonrpc":"2.0","id":2,"method":"ping","params":7}]`:       {200, `"id":2,"error":{"code":-32602,`},
@@ -270,7 +270,7 @@ func TestABatchCountsAsItsRequests(t *testing.T) {
 		assert.Equal(t, i, a.ID)
 		assert.Equal(t, i >= 9, a.Error != nil, w.Body)
 		if a.Error != nil {
-			assert.Contains(t, a.Error.Message, "requests a minute")
+			assert.Contains(t, a.Error.Message, "requests per minute")
 		}
 	}
 	assert.Equal(t, http.StatusTooManyRequests, mcpOf(e, list[0], "", "").Code)
@@ -338,7 +338,7 @@ func TestACallOfMCPOutlivesAStop(t *testing.T) {
 	})}
 	send(w)
 	<-stopped
-	assert.Contains(t, w.Body.String(), "ask get_run for ")
+	assert.Contains(t, w.Body.String(), "call get_run for ")
 	late := httptest.NewRecorder()
 	send(late)
 	assert.Contains(t, late.Body.String(), "the service is stopping; try again")

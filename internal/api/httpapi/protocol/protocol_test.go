@@ -270,7 +270,7 @@ func TestALongWaitWhoseRightEndsIsAnsweredWithAnError(t *testing.T) {
 	w := send(func() { revoke(t, e) })
 	assert.Equal(t, http.StatusOK, w.Code)
 	assert.JSONEq(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,
-		"message":"the answer ends here: the task cannot be told any more"}}`, w.Body.String())
+		"message":"the stream ended early; read the task again"}}`, w.Body.String())
 
 	e = httpapitest.New(t)
 	r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":"a",
@@ -282,7 +282,7 @@ func TestALongWaitWhoseRightEndsIsAnsweredWithAnError(t *testing.T) {
 	e.ServeHTTP(told, r)
 	messages := strings.Split(strings.TrimSpace(told.Body.String()), "\n\n")
 	assert.JSONEq(t, `{"jsonrpc":"2.0","id":"a","error":{"code":-32600,
-		"message":"the answer ends here: the run cannot be told any more"}}`,
+		"message":"the stream ended early: call get_run to follow the run"}}`,
 		strings.TrimPrefix(messages[len(messages)-1], "data: "))
 }
 

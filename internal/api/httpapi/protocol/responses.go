@@ -34,9 +34,9 @@ func (h *handlers) responsesRoutes() {
 	httpapi.SchemaOf[responses.SchemaFormat](h.Server)
 	h.add(tenant.LevelRun, h.createResponse, huma.Operation{
 		Method: http.MethodPost, Path: "/responses", OperationID: "create-response",
-		Summary: "Send a message to an agent, by Open Responses",
-		Description: "Starts a durable run, or goes on with one that waits for the client. Without stream and " +
-			"background it answers when the run has ended or waits, or after a while with status in_progress. " +
+		Summary: "Send a message to an agent by Open Responses",
+		Description: "Starts a durable run, or continues one that waits for the client. Without stream and " +
+			"background it responds when the run ends or waits, or later with status in_progress. " +
 			"Needs level `run`.",
 		Parameters: []*huma.Param{{
 			Name: httpapi.IdempotencyKey, In: "header", Schema: text,
@@ -53,18 +53,18 @@ func (h *handlers) responsesRoutes() {
 		Summary: "Read a response, or follow it", Description: "Needs level `read`.",
 		Parameters: append(inPath("response_id"),
 			&huma.Param{Name: "stream", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean},
-				Description: "true: answer with Server-Sent Events"},
+				Description: "true: respond with Server-Sent Events"},
 			&huma.Param{Name: "starting_after", In: "query",
 				Schema:      &huma.Schema{Type: huma.TypeInteger, Minimum: new(float64)},
-				Description: "sequence_number of the last event that the client has seen"},
+				Description: "sequence_number of the last event that the client received"},
 		),
 		Responses: answers("The response. With stream: its events, then [DONE]", either, runHeader),
 	}))
 	h.add(tenant.LevelRun, h.cancelResponse, huma.Operation{
 		Method: http.MethodPost, Path: responsePath + "/cancel", OperationID: "cancel-response",
 		Parameters: inPath("response_id"), Summary: "Cancel a response",
-		Description: "One that has ended stays as it is. Needs level `run`.",
-		Responses:   answers("The response as it is then", response, runHeader),
+		Description: "A response that has ended stays unchanged. Needs level `run`.",
+		Responses:   answers("The response after the cancel", response, runHeader),
 	})
 	h.add(tenant.LevelRun, h.deleteResponse, huma.Operation{
 		Method: http.MethodDelete, Path: responsePath, OperationID: "delete-response",
@@ -74,7 +74,8 @@ func (h *handlers) responsesRoutes() {
 			content(httpapi.SchemaOf[responses.DeletedResponse](h.Server), asJSON)),
 	})
 	r := httpapi.Routes{Server: h.Server, Tag: "protocols", Read: tenant.LevelRead}
-	httpapi.Route(r, "GET "+responsePath+"/input_items", "list-input-items", "What a response was given", h.inputItems)
+	httpapi.Route(r, "GET "+responsePath+"/input_items", "list-input-items",
+		"List the input items of a response", h.inputItems)
 }
 
 func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
@@ -170,7 +171,7 @@ func (h *handlers) deleteResponse(w http.ResponseWriter, r *http.Request, c *htt
 func (h *handlers) inputItems(ctx context.Context, p tenant.Principal, in *struct {
 	ResponseID string `path:"response_id"`
 	Limit      int    `query:"limit" minimum:"1" maximum:"100" default:"20"`
-	After      string `query:"after" doc:"last_id of the page before"`
+	After      string `query:"after" doc:"last_id of the previous page"`
 	Order      string `query:"order" enum:"asc,desc" default:"desc"`
 }) (*httpapi.Answer[responses.ResponseItems], error) {
 	list, err := h.Responses.Inputs(ctx, p, in.ResponseID, in.After, in.Limit, in.Order == "asc")

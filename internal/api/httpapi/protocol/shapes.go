@@ -27,7 +27,7 @@ type rpcError struct {
 type rpcResponse struct {
 	JSONRPC string          `json:"jsonrpc" enum:"2.0"`
 	ID      json.RawMessage `json:"id,omitempty" shape:"string|number|null"`
-	Result  json.RawMessage `json:"result,omitempty" shape:"object" doc:"absent where there is an error"`
+	Result  json.RawMessage `json:"result,omitempty" shape:"object" doc:"absent if there is an error"`
 	Error   *rpcError       `json:"error,omitempty"`
 }
 

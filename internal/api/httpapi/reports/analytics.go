@@ -18,18 +18,19 @@ import (
 // ledger, and does not depend on the request.
 func (h *handlers) analyticsRoutes() {
 	r := httpapi.Routes{Server: h.Server, Tag: "analytics", Read: tenant.LevelAdmin}
-	httpapi.Route(r, "GET /analytics/summary", "analytics-summary", "What a span of time adds up to", h.summary,
+	httpapi.Route(r, "GET /analytics/summary", "analytics-summary", "Read the totals of a time range", h.summary,
 		httpapi.Stores)
 	httpapi.Route(r, "GET /analytics/timeseries", "analytics-timeseries",
 		"A metric over time, each interval of the range", h.timeseries, httpapi.Stores)
 	r.Read = tenant.LevelRead
-	httpapi.Route(r, "GET /analytics/me", "analytics-me", "What the key's own user used in a span of time", h.mine,
+	httpapi.Route(r, "GET /analytics/me", "analytics-me",
+		"Read the usage of the key's own user in a time range", h.mine,
 		httpapi.Stores)
 }
 
 // Span is the query of a range of time.
 type Span struct {
-	From string `query:"from" maxLength:"40" doc:"inclusive: a time (RFC 3339), or a date, which begins in the time zone; by default 30 days before to"`
+	From string `query:"from" maxLength:"40" doc:"inclusive: a time (RFC 3339), or a date in the time zone; by default 30 days before to"`
 	To   string `query:"to" maxLength:"40" doc:"exclusive; the end of the present minute by default. At most 400 days after from"`
 }
 
@@ -45,8 +46,8 @@ type Counting struct {
 	Span
 	About
 
-	Kind     string `query:"kind" enum:"run,ingestion,search" default:"run" doc:"of the ledger's entries: runs, or what embeddings of documents and of searches used"`
-	Timezone string `query:"timezone" maxLength:"64" default:"UTC" doc:"its IANA name"`
+	Kind     string `query:"kind" enum:"run,ingestion,search" default:"run" doc:"the kind of ledger entries: runs, or embeddings of documents (ingestion) and of searches (search)"`
+	Timezone string `query:"timezone" maxLength:"64" default:"UTC" doc:"the IANA name of a time zone"`
 }
 
 // Everyone is the part of a query that selects a user, for callers who may read the entries of others.
@@ -100,7 +101,7 @@ func zoneOf(name string) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
-		return nil, problem.InvalidField("query.timezone", "is no name of a time zone, like Europe/Berlin")
+		return nil, problem.InvalidField("query.timezone", "must be the name of a time zone, like Europe/Berlin")
 	}
 	return zone, nil
 }
@@ -140,7 +141,7 @@ type tokensView struct {
 }
 
 type percentilesView struct {
-	P50 *int64 `json:"p50" doc:"null: there was none"`
+	P50 *int64 `json:"p50" doc:"null: no runs"`
 	P95 *int64 `json:"p95"`
 }
 
@@ -149,14 +150,14 @@ type summaryView struct {
 	To         string          `json:"to" format:"date-time"`
 	Runs       runsView        `json:"runs"`
 	Errors     int64           `json:"errors" doc:"failed and timed out"`
-	Tokens     tokensView      `json:"tokens" doc:"of all runs, billed or not"`
+	Tokens     tokensView      `json:"tokens" doc:"tokens of all runs, billed or not"`
 	ModelCalls int64           `json:"model_calls"`
 	ToolCalls  int64           `json:"tool_calls"`
-	ActiveMS   percentilesView `json:"active_ms" doc:"within 1 %"`
-	QueueMS    percentilesView `json:"queue_ms" doc:"within 1 %"`
-	Users      int64           `json:"users" doc:"different ones; above 1,024 an estimate within a few percent"`
-	Agents     int64           `json:"agents" doc:"different ones; above 1,024 an estimate within a few percent"`
-	Cost       *float64        `json:"cost,omitempty" doc:"by the prices in the organization's settings, as they are now, each token by that of the model that used it; what has no price costs nothing; absent without any"`
+	ActiveMS   percentilesView `json:"active_ms" doc:"accurate to 1 %"`
+	QueueMS    percentilesView `json:"queue_ms" doc:"accurate to 1 %"`
+	Users      int64           `json:"users" doc:"distinct; above 1,024 an estimate, accurate to a few percent"`
+	Agents     int64           `json:"agents" doc:"distinct; above 1,024 an estimate, accurate to a few percent"`
+	Cost       *float64        `json:"cost,omitempty" doc:"the cost by the organization's present prices and each token's model; models without a price count as 0; absent without prices"`
 	Currency   string          `json:"currency,omitempty"`
 }
 
@@ -207,9 +208,9 @@ func (h *handlers) summarize(
 }
 
 type pointView struct {
-	At    string  `json:"at" doc:"when the interval begins; the first one may begin before from"`
+	At    string  `json:"at" doc:"the start of the interval; the first may start before from"`
 	Value float64 `json:"value"`
-	Group *string `json:"group" doc:"null without group_by; empty for what has none, like a run that an old version stored without its model"`
+	Group *string `json:"group" doc:"null without group_by; empty for entries without a value, like runs that an old version stored without a model"`
 }
 
 type seriesView struct {
@@ -220,7 +221,7 @@ type seriesView struct {
 	GroupBy  *string     `json:"group_by"`
 	Timezone string      `json:"timezone"`
 	Currency string      `json:"currency,omitempty" doc:"of costs"`
-	Points   []pointView `json:"points" doc:"in the order of time, then of groups; each group has every interval"`
+	Points   []pointView `json:"points" doc:"sorted by time, then by group; each group has every interval"`
 }
 
 func (h *handlers) timeseries(ctx context.Context, p tenant.Principal, in *struct {

@@ -13,20 +13,20 @@ import (
 
 func (h *handlers) auditRoutes() {
 	r := httpapi.Routes{Server: h.Server, Tag: "audit", Read: tenant.LevelAdmin}
-	httpapi.Route(r, "GET /audit-log", "audit-log", "Who changed or decided what, newest first", h.auditLog)
+	httpapi.Route(r, "GET /audit-log", "audit-log", "List changes and decisions, newest first", h.auditLog)
 }
 
 type auditView struct {
 	EntryID     string                 `json:"entry_id"`
 	At          string                 `json:"at"`
-	Operation   string                 `json:"operation" doc:"its operationId in this document, as words: create-agent is createAgent"`
+	Operation   string                 `json:"operation" doc:"the operationId in this document, in lower case with hyphens: create-agent for createAgent"`
 	UserID      string                 `json:"user_id"`
 	APIKeyID    string                 `json:"api_key_id"`
-	Operator    bool                   `json:"as_operator" doc:"by an operator who acted as an admin of the organization; user and key are not the organization's"`
+	Operator    bool                   `json:"as_operator" doc:"true: an operator acted as an admin; the user and the key are outside the organization"`
 	Subject     auditSubject           `json:"subject"`
-	Changed     []string               `json:"changed" doc:"the members that an edit changed"`
-	DecidedBy   *string                `json:"decided_by" doc:"as the client said"`
-	RequestedBy *view.Person           `json:"asked_by,omitempty" doc:"of a decision: for whom it was made, the user of the run"`
+	Changed     []string               `json:"changed" doc:"the fields that an edit changed"`
+	DecidedBy   *string                `json:"decided_by" doc:"the decider that the client named"`
+	RequestedBy *view.Person           `json:"asked_by,omitempty" doc:"for a decision: the user of the run"`
 	Decisions   []record.AuditDecision `json:"decisions"`
 }
 
@@ -43,10 +43,10 @@ type auditList struct {
 // AuditQuery is the query of the audit log.
 type AuditQuery struct {
 	httpapi.Paging
-	UserID    httpapi.ID `query:"user_id" doc:"who did it"`
-	APIKeyID  httpapi.ID `query:"api_key_id" doc:"with which key"`
-	Operation string     `query:"operation" maxLength:"100" doc:"its operationId in this document, as words: create-agent is createAgent"`
-	Kind      string     `query:"kind" enum:"agent,toolkit,user,group,api_key,organization,knowledge_base,document,file,run,chat,delivery" doc:"of the subject"`
+	UserID    httpapi.ID `query:"user_id" doc:"changes by this user"`
+	APIKeyID  httpapi.ID `query:"api_key_id" doc:"changes with this key"`
+	Operation string     `query:"operation" maxLength:"100" doc:"the operationId in this document, in lower case with hyphens: create-agent for createAgent"`
+	Kind      string     `query:"kind" enum:"agent,toolkit,user,group,api_key,organization,knowledge_base,document,file,run,chat,delivery" doc:"the kind of subject"`
 	SubjectID string     `query:"subject_id" maxLength:"128"`
 	From      time.Time  `query:"from"`
 	To        time.Time  `query:"to" doc:"before this"`

@@ -23,7 +23,7 @@ import (
 func (h *handlers) usageRoutes() {
 	r := httpapi.Routes{Server: h.Server, Tag: "analytics", Read: tenant.LevelAdmin}
 	httpapi.Route(r, "GET /analytics/usage", "usage",
-		"The ledger: one entry for each ended run, and those of embeddings outside of runs",
+		"Read the ledger: one entry for each ended run and each use of embeddings outside runs",
 		h.usage, httpapi.Or("text/csv"))
 }
 
@@ -46,13 +46,13 @@ type ledgerEntry struct {
 	DocumentID      string `json:"document_id"`
 	KnowledgeBaseID string `json:"knowledge_base_id"`
 
-	APIKeyID string   `json:"api_key_id" doc:"empty for a document's"`
-	Model    string   `json:"model" doc:"provider/name; empty where a search asked several, and in entries of versions before it was kept"`
-	Attempts int64    `json:"attempts" doc:"how often a worker began the run, or went on with it"`
-	QueueMS  int64    `json:"queue_ms" doc:"how long the run was queued, in all"`
-	Cost     *float64 `json:"cost" doc:"by the prices in the organization's settings, as they are now: tokens of embeddings, which are a part of a run's input tokens where it searched, by those of their models; null where none of its models has one"`
+	APIKeyID string   `json:"api_key_id" doc:"empty for a document's entry"`
+	Model    string   `json:"model" doc:"provider/name; empty if a search used several models, and in entries of older versions"`
+	Attempts int64    `json:"attempts" doc:"the number of times that a worker started or continued the run"`
+	QueueMS  int64    `json:"queue_ms" doc:"the total time that the run was queued"`
+	Cost     *float64 `json:"cost" doc:"the cost by the organization's present prices. Embedding tokens are part of a run's input tokens and use the price of their model; null if no model has a price"`
 
-	Models []record.ModelTokens `json:"models" doc:"the tokens by model, which add up to those of the entry; a model that used none is left out. In CSV this is JSON"`
+	Models []record.ModelTokens `json:"models" doc:"the tokens of each model, without models that used none; the sum is that of the entry. In CSV this is JSON"`
 }
 
 // table are the names of an entry's members, in their order, and their values as cells. Null is an empty cell.

@@ -29,7 +29,7 @@ type completed struct {
 	AgentID      string              `json:"agent_id"`
 	UsageStatus  string              `json:"usage_status" enum:"billed"`
 	Answer       string              `json:"answer"`
-	Output       json.RawMessage     `json:"output,omitempty" doc:"of an agent with an output_schema"`
+	Output       json.RawMessage     `json:"output,omitempty" doc:"only if the agent has an output_schema"`
 	Citations    []citation.Citation `json:"citations"`
 	Files        []record.FileRef    `json:"files"`
 	Steps        []view.ResultStep   `json:"steps"`
@@ -58,7 +58,7 @@ type cancelledRun struct {
 	RunID   string          `json:"run_id"`
 	Status  string          `json:"status" enum:"cancelled"`
 	AgentID string          `json:"agent_id"`
-	Partial *events.Partial `json:"partial,omitempty" doc:"where it had begun to answer"`
+	Partial *events.Partial `json:"partial,omitempty" doc:"the text so far, if the agent had begun to answer"`
 }
 
 func (h *handlers) chatRoutes() {
@@ -77,32 +77,32 @@ func (h *handlers) chatRoutes() {
 		Description: "Starts or continues a durable run. Needs level `run`.",
 		Parameters: []*huma.Param{{
 			Name: httpapi.IdempotencyKey, In: "header", Schema: &huma.Schema{Type: huma.TypeString},
-			Description: "counts like the part idempotency_key",
+			Description: "same as the part idempotency_key",
 		}},
 		RequestBody: &huma.RequestBody{
 			Required: true, Content: content("multipart/form-data", h.NamedSchema("ChatFields", chatFields.Schema())),
 		},
 		Responses: map[string]*huma.Response{
 			"200": {
-				Description: "The run ended within the observe window: its result, or, when it was cancelled, " +
+				Description: "The run ended within the observe window: its result, or, if it was cancelled, " +
 					"run_id, status, agent_id and the text until then. With streaming=true: NDJSON, an event on " +
 					"each line.",
 				Content: ended, Headers: replayed,
 			},
 			"202": {
-				Description: "The run goes on: its handle",
+				Description: "The run continues: its handle",
 				Content:     content("application/json", httpapi.SchemaOf[view.Handle](h.Server)),
 				Headers:     replayed,
 			},
 			"409": {
-				Description: "The chat is busy, or five messages are parked already",
+				Description: "The chat is busy, or five messages are already parked",
 				Content: refusal("chat_busy", "the chat is busy with run "+view.ExampleRun, map[string]any{
 					"active_run_id": view.ExampleRun,
 				}),
 			},
 			"429": {Description: "A rate limit or a concurrency cap; see Retry-After"},
 			"500": {
-				Description: "The run failed within the observe window; detail says why",
+				Description: "The run failed within the observe window; detail has the reason",
 				Content: refusal("run_failed", "the model's provider refused the call: invalid_api_key", map[string]any{
 					"run_id": view.ExampleRun, "agent_id": view.ExampleAgent, "run_status": "failed",
 				}),

@@ -63,8 +63,8 @@ func viewChat(c lifecycle.Chat) chatView {
 // ChatQuery is the query of a list of chats.
 type ChatQuery struct {
 	httpapi.Paging
-	UserID  httpapi.ID `query:"user_id" doc:"who began it"`
-	AgentID httpapi.ID `query:"agent_id" doc:"which took part"`
+	UserID  httpapi.ID `query:"user_id" doc:"chats that this user started"`
+	AgentID httpapi.ID `query:"agent_id" doc:"chats with this agent"`
 }
 
 func (q ChatQuery) matches(c lifecycle.Chat) bool {
@@ -177,9 +177,9 @@ type messageView struct {
 	Content   string              `json:"content"`
 	RunID     string              `json:"run_id"`
 	Turn      int                 `json:"turn"`
-	Status    string              `json:"status" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out" doc:"of the run"`
+	Status    string              `json:"status" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out" doc:"the status of the run"`
 	Files     []record.FileRef    `json:"files"`
-	Citations []citation.Citation `json:"citations" doc:"what an answer cites"`
+	Citations []citation.Citation `json:"citations" doc:"the citations of an answer"`
 	CreatedAt string              `json:"created_at"`
 }
 
@@ -225,7 +225,7 @@ func (h *handlers) turnsOf(p tenant.Principal, chat lifecycle.Chat) record.Listi
 		if after != "" {
 			number, rest, _ := strings.Cut(after, "/")
 			if turn, err = strconv.Atoi(number); err != nil || turn < 0 {
-				return page, problem.InvalidField("query.cursor", "is not one that a page has given")
+				return page, problem.InvalidField("query.cursor", "must be the cursor of a previous page")
 			}
 			if half = rest; half == "user" {
 				turn-- // the turn itself is read again, for its other half

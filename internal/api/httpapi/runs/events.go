@@ -17,8 +17,8 @@ type eventInit struct {
 	RunID string             `json:"run_id"`
 	Seq   int64              `json:"seq"`
 	Run   view.Run           `json:"run"`
-	Text  string             `json:"text" doc:"the whole answer so far"`
-	Steps []events.StepEvent `json:"steps" doc:"those so far"`
+	Text  string             `json:"text" doc:"the complete answer so far"`
+	Steps []events.StepEvent `json:"steps" doc:"the steps so far"`
 }
 
 type eventStatus struct {
@@ -58,7 +58,7 @@ type eventDone struct {
 }
 
 type eventHeartbeat struct {
-	Event string `json:"event" enum:"heartbeat" doc:"in NDJSON only: Server-Sent Events have comments instead"`
+	Event string `json:"event" enum:"heartbeat" doc:"only in NDJSON; Server-Sent Events have comments instead"`
 	RunID string `json:"run_id"`
 	Seq   int64  `json:"seq"`
 }
@@ -68,7 +68,7 @@ type runEvent struct{}
 
 // TransformSchema implements [huma.SchemaTransformer].
 func (runEvent) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Schema {
-	return httpapi.Union(r, "event", "An event of a run; event says which.",
+	return httpapi.Union(r, "event", "An event of a run; the field event has its type.",
 		httpapi.Member[eventInit](stream.Init), httpapi.Member[eventStatus](stream.Status),
 		httpapi.Member[eventDelta](stream.Delta), httpapi.Member[eventStep](stream.StepEvent),
 		httpapi.Member[eventParked](stream.ParkedMsg), httpapi.Member[eventDone](stream.Done),

@@ -39,7 +39,7 @@ type chatForm struct {
 // chatFields declares the form.
 var chatFields = httpapi.Fields[chatForm]{
 	{
-		Name: "agent_version", Type: "integer", Doc: "tries a version that need not be published (level manage)",
+		Name: "agent_version", Type: "integer", Doc: "runs this version, published or not (level manage)",
 		Most: maxScalar, Read: (*chatForm).readVersion,
 	},
 	{
@@ -51,11 +51,11 @@ var chatFields = httpapi.Fields[chatForm]{
 		Most: maxMessage, Read: func(f *chatForm, text string) error { f.Text = text; return nil },
 	},
 	{
-		Name: "chat_id", Doc: "the conversation; omitted: a new one",
+		Name: "chat_id", Doc: "the conversation; omitted: a new conversation",
 		Most: maxScalar, Read: func(f *chatForm, text string) error { f.ChatID = text; return nil },
 	},
 	{
-		Name: "title", Doc: "of a new chat",
+		Name: "title", Doc: "metadata of a new chat",
 		Most: maxScalar, Read: func(f *chatForm, text string) error { f.Title = text; return nil },
 	},
 	{
@@ -72,7 +72,7 @@ var chatFields = httpapi.Fields[chatForm]{
 		Most: maxScalar, Read: (*chatForm).readFileIDs,
 	},
 	{
-		Name: "streaming", Type: "boolean", Doc: "true: answer with NDJSON as the run goes",
+		Name: "streaming", Type: "boolean", Doc: "true: respond with NDJSON events during the run",
 		Most: maxScalar, Read: func(f *chatForm, text string) error {
 			streaming, err := formBool("streaming", text)
 			f.Watched = streaming != nil && *streaming
@@ -80,7 +80,7 @@ var chatFields = httpapi.Fields[chatForm]{
 		},
 	},
 	{
-		Name: "wait", Type: "boolean", Doc: "false: answer at once with a handle",
+		Name: "wait", Type: "boolean", Doc: "false: respond immediately with a handle",
 		Most: maxScalar, Read: func(f *chatForm, text string) (err error) {
 			f.wait, err = formBool("wait", text)
 			return err

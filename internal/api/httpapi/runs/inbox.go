@@ -24,23 +24,23 @@ import (
 type inboxRow struct {
 	events.Interrupt
 	RunID       string      `json:"run_id"`
-	RequestedBy view.Person `json:"asked_by" doc:"for whom the decision is made: the user of the run"`
-	Decidable   bool        `json:"decidable" doc:"whether this key may decide it"`
+	RequestedBy view.Person `json:"asked_by" doc:"the user of the run"`
+	Decidable   bool        `json:"decidable" doc:"true: this key may decide it"`
 
-	ChatID    string `json:"chat_id,omitempty" example:"trip-7" doc:"not for an approver who may not use the agent"`
-	AgentID   string `json:"agent_id,omitempty" example:"65f0a1b2c3d4e5f601230001" doc:"not for an approver who may not use it"`
-	UserID    string `json:"user_id,omitempty" example:"65f0a1b2c3d4e5f601234567" doc:"whose run it is; not for an approver who may not use the agent"`
-	ExpiresAt string `json:"expires_at,omitempty" example:"2026-01-05T03:04:05.678Z" doc:"not for an approver who may not use the agent"`
+	ChatID    string `json:"chat_id,omitempty" example:"trip-7" doc:"absent for an approver without access to the agent"`
+	AgentID   string `json:"agent_id,omitempty" example:"65f0a1b2c3d4e5f601230001" doc:"absent for an approver without access to the agent"`
+	UserID    string `json:"user_id,omitempty" example:"65f0a1b2c3d4e5f601234567" doc:"the user of the run; absent for an approver without access to the agent"`
+	ExpiresAt string `json:"expires_at,omitempty" example:"2026-01-05T03:04:05.678Z" doc:"absent for an approver without access to the agent"`
 
-	AgentName string `json:"agent_name,omitempty" doc:"for an approver who may not use the agent"`
-	Status    string `json:"status,omitempty" enum:"awaiting_input" doc:"for an approver who may not use the agent"`
-	Message   string `json:"message,omitempty" doc:"that the run answers; for an approver who may not use the agent"`
+	AgentName string `json:"agent_name,omitempty" doc:"only for an approver without access to the agent"`
+	Status    string `json:"status,omitempty" enum:"awaiting_input" doc:"only for an approver without access to the agent"`
+	Message   string `json:"message,omitempty" doc:"the message that the run answers; only for an approver without access to the agent"`
 }
 
 type inbox struct {
 	Interrupts []inboxRow `json:"interrupts"`
-	Total      int        `json:"total" doc:"of all pages; where more than 1,000 runs wait, of the oldest 1,000 runs"`
-	Waiting    int        `json:"waiting" doc:"those of total that this key may decide"`
+	Total      int        `json:"total" doc:"the count over all pages; if more than 1,000 runs wait, of the oldest 1,000"`
+	Waiting    int        `json:"waiting" doc:"the part of total that this key may decide"`
 	NextCursor *string    `json:"next_cursor"`
 }
 
@@ -50,7 +50,7 @@ type InboxQuery struct {
 	Status  string         `query:"status" enum:"pending" default:"pending"`
 	AgentID httpapi.ID     `query:"agent_id"`
 	ChatID  httpapi.ChatID `query:"chat_id"`
-	WaitMS  int            `query:"wait_ms" minimum:"0" maximum:"20000" doc:"without If-None-Match, or if the answer has its ETag: wait at most this long until runs begin or end to wait; other changes of an answer, such as approvers, are seen when the wait ends"`
+	WaitMS  int            `query:"wait_ms" minimum:"0" maximum:"20000" doc:"without If-None-Match, or if the ETag matches: wait at most this long until a run starts or stops waiting. Other changes, such as approvers, appear after the wait"`
 }
 
 func (h *handlers) listInterrupts(
@@ -256,7 +256,7 @@ func inboxPlace(slot string, n int) string { return fmt.Sprintf("%s %06d", slot,
 
 type verdict struct {
 	Decision  string          `json:"decision" enum:"approve,reject,edit,answer"`
-	Arguments json.RawMessage `json:"arguments,omitempty" shape:"object" doc:"that the call was made with instead"`
+	Arguments json.RawMessage `json:"arguments,omitempty" shape:"object" doc:"the arguments that replaced those of the call"`
 	Message   string          `json:"message,omitempty"`
 	DecidedBy string          `json:"decided_by"`
 	At        string          `json:"at"`
@@ -264,8 +264,8 @@ type verdict struct {
 
 type pastInterrupt struct {
 	events.Interrupt
-	Pause    int                       `json:"pause" doc:"which pause of the run it belongs to, from 1"`
-	Decision httpapi.Nullable[verdict] `json:"decision" doc:"null: it has not been decided"`
+	Pause    int                       `json:"pause" doc:"the number of the pause in the run, from 1"`
+	Decision httpapi.Nullable[verdict] `json:"decision" doc:"null: not decided yet"`
 }
 
 type pastInterrupts struct {
@@ -300,7 +300,7 @@ func (h *handlers) pastInterrupts(
 	first := 1
 	if number, _, _ := strings.Cut(after, " "); after != "" {
 		if first, err = strconv.Atoi(number); err != nil || first < 1 {
-			return page, problem.InvalidField("query.cursor", "is not one that a page has given")
+			return page, problem.InvalidField("query.cursor", "must be the cursor of a previous page")
 		}
 	}
 	pauses, err := h.Store.PausesOf(ctx, run, first-1, pausesAtOnce)

@@ -23,7 +23,7 @@ type runList struct {
 
 // RunQuery is the query of a list of runs; an empty member matches all.
 type RunQuery struct {
-	Status        []string       `query:"status" nullable:"false" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out" doc:"one of these, separated by commas; active ones are found at once, whatever else there is"`
+	Status        []string       `query:"status" nullable:"false" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out" doc:"one or more statuses, separated by commas; filters for active runs are always fast"`
 	AgentID       httpapi.ID     `query:"agent_id"`
 	ChatID        httpapi.ChatID `query:"chat_id"`
 	UserID        httpapi.ID     `query:"user_id"`
@@ -206,7 +206,8 @@ func (h *handlers) cancelMany(ctx context.Context, p tenant.Principal, in *struc
 	}
 	if len(runs) != in.Body.ConfirmCount {
 		return nil, problem.New(problem.Conflict, "count_mismatch",
-			"%d runs match, and confirm_count says %d; nothing was done", len(runs), in.Body.ConfirmCount).
+			"%d runs match, but confirm_count is %d: nothing was cancelled; send the current number",
+			len(runs), in.Body.ConfirmCount).
 			With("matched", len(runs))
 	}
 	out := cancelledList{Matched: len(runs), Runs: []view.Run{}}
@@ -243,7 +244,7 @@ func checkFilter(body []byte) error {
 		value, there := raw.Filter[name]
 		var text *string
 		if there && (httpapi.Decode("", value, &text) != nil || text == nil || !valid(*text)) {
-			return problem.InvalidField("body.filter."+name, "must be a valid value, or left out")
+			return problem.InvalidField("body.filter."+name, "must be a valid value, or omitted")
 		}
 	}
 	return nil

@@ -30,26 +30,27 @@ func (h *handlers) runRoutes() {
 	httpapi.Route(r, "POST /runs/cancel", "cancel-runs", "Cancel all active runs that match", h.cancelMany)
 	httpapi.Route(r, "GET /runs/{run_id}", "read-run", "Read a run", h.readRun, httpapi.OfRun)
 	httpapi.Route(r, "POST /runs/{run_id}/resume", "resume-run",
-		"Decide what a paused run waits for", h.resume, httpapi.OfRun)
+		"Decide the pending interrupts of a paused run", h.resume, httpapi.OfRun)
 	httpapi.Route(r, "POST /runs/{run_id}/cancel", "cancel-run", "Cancel a run", h.cancel, httpapi.OfRun)
 	httpapi.Route(r, "POST /runs/{run_id}/followups", "followup",
 		"Park a message on a run", h.followup, httpapi.Accepted)
 	httpapi.Route(r, "GET /runs/{run_id}/parked", "list-parked",
 		"List the messages parked on a run", h.listParked, httpapi.OfRun)
-	httpapi.Route(r, "DELETE /runs/{run_id}/parked/{parked_id}", "withdraw", "Take a parked message back", h.withdraw)
+	httpapi.Route(r, "DELETE /runs/{run_id}/parked/{parked_id}", "withdraw", "Withdraw a parked message", h.withdraw)
 	httpapi.Route(r, "GET /runs/{run_id}/steps", "list-steps", "The run's journal", h.listSteps, httpapi.OfRun)
 	httpapi.Route(r, "GET /runs/{run_id}/interrupts", "list-run-interrupts",
-		"All that the run has waited for, and how that was decided", h.listRunInterrupts, httpapi.OfRun)
+		"List all interrupts of a run and their decisions", h.listRunInterrupts, httpapi.OfRun)
 	httpapi.Route(r, "GET /runs/{run_id}/messages", "list-run-messages",
-		"The message that the run answers, and its answer", h.listRunMessages, httpapi.OfRun)
+		"Read the message and the answer of a run", h.listRunMessages, httpapi.OfRun)
 	httpapi.Route(r, "POST /runs/{run_id}/token", "run-token",
-		"Make a token for this run alone", h.runToken, httpapi.Created)
-	httpapi.Route(r, "GET /interrupts", "list-interrupts", "What waits for a human, oldest first", h.listInterrupts)
+		"Create a token for this run only", h.runToken, httpapi.Created)
+	httpapi.Route(r, "GET /interrupts", "list-interrupts",
+		"List the interrupts that wait for a human, oldest first", h.listInterrupts)
 }
 
 func (h *handlers) readRun(ctx context.Context, p tenant.Principal, in *struct {
 	RunPath
-	WaitMS int `query:"wait_ms" minimum:"0" maximum:"20000" doc:"wait this long for a change of status"`
+	WaitMS int `query:"wait_ms" minimum:"0" maximum:"20000" doc:"wait at most this long for a change of status"`
 }) (*answer[seenRun], error) {
 	e, outside, err := h.Intake.RunToDecide(ctx, p, in.RunID)
 	if err != nil || outside {
@@ -82,7 +83,7 @@ func (s seenRun) MarshalJSON() ([]byte, error) {
 // Schema implements [huma.SchemaProvider].
 func (seenRun) Schema(r huma.Registry) *huma.Schema {
 	return &huma.Schema{
-		Description: "The run; for an approver who may not use the agent, what is to be decided.",
+		Description: "The run; for an approver without access to the agent, only its pending decisions.",
 		AnyOf: []*huma.Schema{
 			r.Schema(reflect.TypeFor[view.Run](), true, ""), r.Schema(reflect.TypeFor[view.ToDecide](), true, ""),
 		},
@@ -127,14 +128,14 @@ func (h *handlers) viewed(
 type decisionBody struct {
 	InterruptID string          `json:"interrupt_id" required:"true"`
 	Decision    string          `json:"decision" required:"true" enum:"approve,reject,edit,answer"`
-	Arguments   json.RawMessage `json:"arguments,omitempty" shape:"object" doc:"for edit: the arguments to call with"`
-	Message     string          `json:"message,omitempty" doc:"for answer: the answer; for reject: why"`
+	Arguments   json.RawMessage `json:"arguments,omitempty" shape:"object" doc:"for edit: the new arguments"`
+	Message     string          `json:"message,omitempty" doc:"for answer: the answer; for reject: the reason"`
 }
 
 func (h *handlers) resume(ctx context.Context, p tenant.Principal, in *struct {
 	RunPath
 	Body struct {
-		Decisions []decisionBody `json:"decisions" required:"true" doc:"exactly one for each pending interrupt"`
+		Decisions []decisionBody `json:"decisions" required:"true" doc:"one decision for each pending interrupt"`
 		DecidedBy string         `json:"decided_by,omitempty" maxLength:"200"`
 	}
 }) (*answer[seenRun], error) {
@@ -174,7 +175,7 @@ type handleAnswer struct {
 
 func (h *handlers) followup(ctx context.Context, p tenant.Principal, in *struct {
 	RunPath
-	Key  string `header:"Idempotency-Key" doc:"counts like the member idempotency_key"`
+	Key  string `header:"Idempotency-Key" doc:"same as the field idempotency_key"`
 	Body struct {
 		Message        string `json:"message" required:"true" minLength:"1"`
 		IdempotencyKey string `json:"idempotency_key,omitempty"`
@@ -229,7 +230,7 @@ func (h *handlers) withdraw(ctx context.Context, p tenant.Principal, in *struct 
 type stepView struct {
 	Index        int             `json:"index"`
 	Kind         string          `json:"kind" enum:"model,tool,tool_started"`
-	State        string          `json:"state,omitempty" enum:"failed,stopped" doc:"of a call of the model that brought no reply"`
+	State        string          `json:"state,omitempty" enum:"failed,stopped" doc:"for a model call without a reply"`
 	Attempt      int             `json:"attempt"`
 	StartedAt    string          `json:"started_at"`
 	FinishedAt   *string         `json:"finished_at"`
@@ -240,10 +241,10 @@ type stepView struct {
 	OutputTokens int64           `json:"output_tokens"`
 	FinishReason string          `json:"finish_reason,omitempty" enum:"stop,tool_calls,length"`
 	Tries        int             `json:"tries,omitempty"`
-	RequestID    string          `json:"request_id,omitempty" doc:"by which the model's provider knows the call"`
-	LeftOut      int             `json:"left_out,omitempty" doc:"messages of the conversation that did not fit the model"`
-	AnsweredOnly bool            `json:"answered_only,omitempty" doc:"earlier turns without an answer were left out, as the model's provider took no request with them"`
-	Shortened    int             `json:"shortened,omitempty" doc:"bytes to which long results were cut for the model"`
+	RequestID    string          `json:"request_id,omitempty" doc:"the id of the call at the model's provider"`
+	LeftOut      int             `json:"left_out,omitempty" doc:"the number of messages that did not fit the model's context"`
+	AnsweredOnly bool            `json:"answered_only,omitempty" doc:"true: earlier turns without an answer were left out, because the provider refused them"`
+	Shortened    int             `json:"shortened,omitempty" doc:"the bytes that long results were cut to for the model"`
 	Name         string          `json:"name,omitempty"`
 	Arguments    json.RawMessage `json:"arguments,omitempty" shape:"object|string"`
 	Outcome      string          `json:"outcome,omitempty"`
@@ -310,7 +311,7 @@ type tokenBody struct {
 func (h *handlers) runToken(ctx context.Context, p tenant.Principal, in *struct {
 	RunPath
 	Body *struct {
-		ExpiresIn int `json:"expires_in,omitempty" minimum:"1" maximum:"3600" doc:"seconds; an hour by default"`
+		ExpiresIn int `json:"expires_in,omitempty" minimum:"1" maximum:"3600" doc:"seconds; one hour by default"`
 	}
 }) (*answer[tokenBody], error) {
 	if !host.ValidID(in.RunID) {

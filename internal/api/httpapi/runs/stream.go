@@ -17,7 +17,7 @@ import (
 func (h *handlers) streamRoutes() {
 	h.Describe(huma.Operation{
 		Method: http.MethodGet, Path: "/runs/{run_id}/stream", OperationID: "stream-run", Tags: []string{"runs"},
-		Summary: "Follow a run as it goes",
+		Summary: "Follow a run as it progresses",
 		Description: "Server-Sent Events: `init` first, `done` last; comments as heartbeats. " +
 			"Needs level `read`, or the run's token.",
 		Parameters: []*huma.Param{

@@ -21,11 +21,11 @@ type Pushed struct {
 	Interrupts  []events.Interrupt `json:"interrupts"`
 	Error       *string            `json:"error"`
 	Result      json.RawMessage    `json:"result" shape:"Result|null"`
-	Partial     *events.Partial    `json:"partial,omitempty" doc:"of a cancelled run that had begun to answer"`
-	UsageStatus *string            `json:"usage_status" doc:"billed, of a completed run"`
+	Partial     *events.Partial    `json:"partial,omitempty" doc:"only for a cancelled run with partial text"`
+	UsageStatus *string            `json:"usage_status" doc:"billed, for a completed run"`
 	Metadata    map[string]string  `json:"metadata"`
 	OccurredAt  string             `json:"occurred_at"`
-	Sequence    int                `json:"sequence" doc:"grows with each push of a run"`
+	Sequence    int                `json:"sequence" doc:"increases with each push of a run"`
 }
 
 type pauseWebhook struct {
@@ -82,7 +82,7 @@ func pushHeaders() (list []*huma.Param) {
 	}{
 		{"x-agent-signature", "sha256=<hex HMAC-SHA256 of the raw body>, where a webhook secret is configured",
 			"sha256=b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9", false},
-		{"webhook-id", "The delivery's id (Standard Webhooks): the same for each try",
+		{"webhook-id", "The delivery's id (Standard Webhooks): the same for each attempt",
 			"65f0a1b2c3d4e5f601234567", true},
 		{"webhook-timestamp", "Seconds since 1970 (Standard Webhooks)", "1767323045", true},
 		{"webhook-signature", "v1,<base64> (Standard Webhooks), where a webhook secret is configured; two, with a " +

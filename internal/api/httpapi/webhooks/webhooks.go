@@ -46,8 +46,8 @@ func Routes(s *httpapi.Server, c Config) {
 	httpapi.Route(r, "GET /webhooks/deliveries", "list-deliveries",
 		"List webhook deliveries, newest first", h.listDeliveries)
 	httpapi.Route(r, "GET /webhooks/deliveries/{id}", "read-delivery",
-		"Read a webhook delivery with all its tries", h.readDelivery)
-	httpapi.Route(r, "POST /webhooks/deliveries/{id}/redeliver", "redeliver", "Try a delivery again", h.redeliver)
+		"Read a webhook delivery with all its attempts", h.readDelivery)
+	httpapi.Route(r, "POST /webhooks/deliveries/{id}/redeliver", "redeliver", "Send a delivery again", h.redeliver)
 	httpapi.Route(r, "POST /webhooks/test", "test-webhook", "Send a test event to an address", h.testWebhook)
 }
 
@@ -191,7 +191,7 @@ func (h *handlers) hiddenRuns(
 func (h *handlers) redeliver(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
 	Body *struct {
-		Force bool `json:"force,omitempty" doc:"also for deliveries that have not failed"`
+		Force bool `json:"force,omitempty" doc:"true: also send deliveries that have not failed"`
 	}
 }) (*answer[deliveryView], error) {
 	if _, err := h.delivery(ctx, p, in.ID); err != nil {
