@@ -51,7 +51,7 @@ func TestUTCIsReadOnFocus(t *testing.T) {
 	tab.click("button", "Done")
 	tab.clickIn("turned", "Rotate")
 	tab.click("button", "Confirm")
-	tab.see("The text before is good until")
+	tab.see("The previous secret is valid until")
 	seen("dialog time")
 }
 

@@ -76,7 +76,7 @@ function Shown({ of, onClose }) {
   return html`<${Dialog} title=${`The key ${of.name}`}>
     <p class="notice"><strong>You can see this only now.</strong> Copy it and store it safely: every holder has the rights of level ${of.level}.</p>
     <p class="secret"><code data-key>${of.key}</code><${Copy} text=${of.key} label="Copy key" shown="Copy key" /></p>
-    ${of.previous_until && html`<p>The text before is good until <${Time} at=${of.previous_until} />.</p>`}
+    ${of.previous_until && html`<p>The previous secret is valid until <${Time} at=${of.previous_until} />.</p>`}
     <div class="buttons"><button type="button" class="secondary" onClick=${onClose}>Done</button></div>
   </${Dialog}>`
 }
