@@ -118,7 +118,7 @@ func (w world) isRestored(t *testing.T, operate, script string) {
 
 	said := w.guided(t, operate, script, "EARLIER="+earlier, "THEN="+then.UTC().Format(time.RFC3339))
 	assert.Contains(t, said, "this is a dry run; add -do to do it", "it is said before it is done")
-	assert.Contains(t, said, "2 objects are put back")
+	assert.Contains(t, said, "2 objects are restored")
 	assert.Equal(t, http.StatusNotFound, w.get(t, "/runs/"+undone).status, "what came later is gone")
 	after := w.items(t, tables, core)
 	for key := range before {

@@ -80,20 +80,20 @@ func TestEachInvalidFieldIsNamed(t *testing.T) {
 // A setting that a function would refuse at its start is refused before anything is deployed.
 func TestSettingsAreReadAsTheFunctionsWill(t *testing.T) {
 	for says, settings := range map[string]map[string]string{
-		"RATE_LIMIT":                      {"RATE_LIMIT": "abc"},
-		"RATE_LIMITS is no setting":       {"RATE_LIMITS": "600"},
-		"OPENAI_API_KEY is a secret":      {"OPENAI_API_KEY": "sk-x"},
-		"WEBHOOK_SECRET is a secret":      {"WEBHOOK_SECRET": "x"},
-		"CORE_TABLE is set by the stacks": {"CORE_TABLE": "mine"},
-		"PUBLIC_URL is set by the stacks": {"PUBLIC_URL": "https://x.example"},
-		"HAND_OVER_AFTER must be between": {"HAND_OVER_AFTER": "15m"},
-		"CACHE_LIFE":                      {"CACHE_LIFE": "soon"},
-		"LOG_LEVEL must be debug":         {"LOG_LEVEL": "loud"},
-		"KNOWLEDGE_ALLOW_HOSTS must list": {"KNOWLEDGE_ALLOW_HOSTS": "host"},
-		"BEDROCK_GUARDRAIL must be":       {"BEDROCK_GUARDRAIL": "no-version"},
-		"BEDROCK_MODELS must list":        {"BEDROCK_MODELS": "amazon nova"},
-		"EMBEDDING_MODELS":                {"EMBEDDING_MODELS": "elsewhere/a"},
-		"EMBEDDING_OPTIONS names":         {"EMBEDDING_OPTIONS": `{"openai/typo": {"weight": 0.5}}`},
+		"RATE_LIMIT":                           {"RATE_LIMIT": "abc"},
+		"RATE_LIMITS is no setting":            {"RATE_LIMITS": "600"},
+		"OPENAI_API_KEY is a secret":           {"OPENAI_API_KEY": "sk-x"},
+		"WEBHOOK_SECRET is a secret":           {"WEBHOOK_SECRET": "x"},
+		"CORE_TABLE is set by the stacks":      {"CORE_TABLE": "mine"},
+		"PUBLIC_URL is set by the stacks":      {"PUBLIC_URL": "https://x.example"},
+		"HAND_OVER_AFTER must be between":      {"HAND_OVER_AFTER": "15m"},
+		"CACHE_LIFE":                           {"CACHE_LIFE": "soon"},
+		"LOG_LEVEL must be debug":              {"LOG_LEVEL": "loud"},
+		"KNOWLEDGE_ALLOW_HOSTS must be a list": {"KNOWLEDGE_ALLOW_HOSTS": "host"},
+		"BEDROCK_GUARDRAIL must be":            {"BEDROCK_GUARDRAIL": "no-version"},
+		"BEDROCK_MODELS must be a list":        {"BEDROCK_MODELS": "amazon nova"},
+		"EMBEDDING_MODELS":                     {"EMBEDDING_MODELS": "elsewhere/a"},
+		"EMBEDDING_OPTIONS names":              {"EMBEDDING_OPTIONS": `{"openai/typo": {"weight": 0.5}}`},
 	} {
 		s := draft(t, "dev")
 		s.Settings = settings

@@ -200,7 +200,7 @@ func TestTheBucketBecomesWhatItWas(t *testing.T) {
 	o := &operator{out: out, outputs: map[string]string{"Bucket": "blobs"}, objects: s3.NewFromConfig(
 		clientConfig(t, b), func(o *s3.Options) { o.UsePathStyle = true })}
 	require.NoError(t, o.restore(t.Context(), "blobs", []string{"2026-01-31T12:00:00Z"}))
-	assert.Contains(t, out.String(), "2 objects are put back")
+	assert.Contains(t, out.String(), "2 objects are restored")
 	assert.Empty(t, b.copied, "nothing is done without -do")
 	o.do = true
 	require.NoError(t, o.restore(t.Context(), "blobs", []string{"2026-01-31T12:00:00Z"}))

@@ -213,7 +213,7 @@ func TestWithoutCredentialsNothingElseIsAsked(t *testing.T) {
 	_, fatal := look(t.Context(), out, accountOn(t, s), staged())
 	assert.Equal(t, 1, fatal)
 	assert.Equal(t, []string{"GetCallerIdentity"}, s.asked)
-	assert.Contains(t, out.String(), "FAIL  credentials: no credentials of AWS work here")
+	assert.Contains(t, out.String(), "FAIL  credentials: AWS credentials do not work")
 }
 
 func TestWhatIsNotThereIsAnAnswer(t *testing.T) {
@@ -223,5 +223,5 @@ func TestWhatIsNotThereIsAnAnswer(t *testing.T) {
 	_, fatal := look(t.Context(), out, accountOn(t, s), staged())
 	assert.Equal(t, 1, fatal, out)
 	assert.Contains(t, out.String(), "the certificate")
-	assert.Contains(t, out.String(), "us.anthropic.claude-x-v1:0 is no model")
+	assert.Contains(t, out.String(), "us.anthropic.claude-x-v1:0 is not a model")
 }

@@ -48,7 +48,7 @@ func TestOptionsCountBeforeTheTable(t *testing.T) {
 	assert.Zero(t, *all["openai/m"].Weight)
 	assert.Nil(t, all["openai/e5-small"].Weight)
 	for text, wrong := range map[string]string{
-		`{"openai/other": {}}`:              `names "openai/other", which is not among the models`,
+		`{"openai/other": {}}`:              `has "openai/other", which is not in EMBEDDING_MODELS`,
 		`{"openai/m": {"weight": 1.1}}`:     `has a weight for "openai/m" that is not between 0 and 1`,
 		`{"openai/m": {"weight": "1"}}`:     "must be a JSON object of options by provider/name",
 		`{"openai/m": {"prefix": "query"}}`: `unknown field "prefix"`,

@@ -365,7 +365,7 @@ func TestAPausedTaskTakesTheAnswerThatItWaitsFor(t *testing.T) {
 			text: "decision",
 		},
 		"a task that runs": {
-			parts: `{"text":"Paris"}`, code: -32004, text: "the task is running and takes no message",
+			parts: `{"text":"Paris"}`, code: -32004, text: "the task is running and accepts no message",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

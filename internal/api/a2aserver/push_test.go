@@ -98,7 +98,7 @@ func TestAConfigurationIsSetReadListedAndDeletedIn03(t *testing.T) {
 	assert.InDelta(t, -32001, code, 0)
 	code, text := w.refusal(family+"delete", `{"id":"`+run+`"}`)
 	assert.InDelta(t, -32602, code, 0)
-	assert.Contains(t, text, "named")
+	assert.Contains(t, text, "is required")
 	for range 2 {
 		assert.Nil(t, w.any(family+"delete", `{"id":"`+run+`","pushNotificationConfigId":"`+run+`"}`))
 		assert.Nil(t, w.kept(run))

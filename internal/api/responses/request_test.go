@@ -240,10 +240,9 @@ func TestWhatNoAgentCanDoIsRefused(t *testing.T) {
 		`"tool_choice":"required"`:                      "",
 		`"tool_choice":{"type":"function","name":"f"}`:  "",
 		`"store":false`:                                 "",
-		`"store":false,"background":true`: "body.store: must be true in the background: " +
-			"must be true if background is true",
-		`"store":false,"conversation":"c"`: "body.store: must be true if conversation is sent",
-		`"parallel_tool_calls":false`:      "",
+		`"store":false,"background":true`:               "body.store: must be true if background is true",
+		`"store":false,"conversation":"c"`:              "body.store: must be true if conversation is sent",
+		`"parallel_tool_calls":false`:                   "",
 		`"include":["x","message.output_text.logprobs"]`: "body.include[1]: " +
 			"message.output_text.logprobs is not supported",
 		`"top_p":0.5`: "", `"top_p":0`: "", `"top_p":1.1`: "body.top_p: must be between 0 and 1",

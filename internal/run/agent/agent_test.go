@@ -489,5 +489,5 @@ func TestResultAfterTheTimeoutIsDiscarded(t *testing.T) {
 	r := s.work(t)
 	require.NotNil(t, r.Answer)
 	assert.Equal(t, "failed", r.All[1].Outcome)
-	assert.Contains(t, r.All[1].Output, "did not answer within 1ms")
+	assert.Contains(t, r.All[1].Output, "did not respond within 1ms")
 }

@@ -52,7 +52,7 @@ func TestReplyIsAcceptedUpToEachLimit(t *testing.T) {
 			"the model's reply is over 4 MiB"},
 		"calls": {256, func(n int) model.Reply {
 			return model.Reply{Calls: slices.Repeat([]model.Call{act("a", `{"n":1}`)}, n)}
-		}, "it may for 256"},
+		}, "the limit is 256"},
 		"arguments": {2 << 20, func(n int) model.Reply {
 			var r model.Reply
 			for left := 16; left > 0; left-- { // each within the limit of one call
@@ -61,7 +61,7 @@ func TestReplyIsAcceptedUpToEachLimit(t *testing.T) {
 				n -= one
 			}
 			return r
-		}, "they may have 2097152"},
+		}, "the limit is 2097152"},
 		"a question":                  {16 << 10, func(n int) model.Reply { return asks(long(n), 1) }, question},
 		"options of a short question": {100, func(n int) model.Reply { return asks("?", n) }, question},
 	} {

@@ -189,7 +189,7 @@ func TestReplyBeyondItsLimitsFailsTheRun(t *testing.T) {
 		want string
 	}{
 		"text":  {says(long(5 << 20)), "the model's reply is over"},
-		"calls": {replies(slices.Repeat([]model.Call{act("a", `{"n":1}`)}, 300)...), "asked for 300 calls at once"},
+		"calls": {replies(slices.Repeat([]model.Call{act("a", `{"n":1}`)}, 300)...), "requested 300 calls"},
 		"arguments": {
 			replies(slices.Repeat([]model.Call{act("a", `{"n":1,"x":"`+long(200<<10)+`"}`)}, 20)...),
 			"bytes of arguments",

@@ -281,7 +281,7 @@ func TestFaultsSayWhatToDo(t *testing.T) {
 		code Code
 		says string
 	}{
-		"nothing":         {"a.txt", nil, Empty, "The file is empty. Upload a file that has text"},
+		"nothing":         {"a.txt", nil, Empty, "The file is empty. Upload a file with text"},
 		"white space":     {"a.txt", []byte(" \n\x00"[:2]), Empty, "The text has no text"},
 		"an empty page":   {"a.html", []byte("<p><script>x</script>"), Empty, "The page has no text"},
 		"a picture":       {"a.png", []byte("\x89PNG\r\n\x1a\n\x00\x00"), UnsupportedType, "Save it as PDF"},

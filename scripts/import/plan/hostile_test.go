@@ -19,7 +19,7 @@ const anAssistant = `{"id":"asst_1","object":"assistant","name":"A","model":"gpt
 func TestBrokenFilesAreReportedAndTheRestGoesOn(t *testing.T) {
 	for name, c := range map[string]struct{ text, says string }{
 		"deep":    {strings.Repeat("[", 1000) + strings.Repeat("]", 1000), "nested more than 64 levels"},
-		"twice":   {`{"agents":[],"agents":[]}`, "stands twice"},
+		"twice":   {`{"agents":[],"agents":[]}`, "is repeated"},
 		"cut off": {`{"agents":[`, "cut off"},
 		"empty":   {"", "the JSON is empty"},
 		"text":    {`"\"\\\"text\\\"\""`, "is a text, not an export"},
