@@ -332,7 +332,7 @@ func TestFailureNamesTheLimitThatWasReached(t *testing.T) {
 	for want, change := range map[string]func(*catalog.AgentLimits){
 		"10 times one after another": func(*catalog.AgentLimits) {},
 		"(limits.max_steps)":         func(l *catalog.AgentLimits) { l.MaxSteps = new(int); *l.MaxSteps = 5 },
-		"used 300 tokens, its agent may use 250 (limits.max_tokens)": func(l *catalog.AgentLimits) {
+		"used 300 tokens; its agent may use 250 (limits.max_tokens)": func(l *catalog.AgentLimits) {
 			l.MaxTokens = new(int)
 			*l.MaxTokens = 250
 		},

@@ -56,7 +56,7 @@ func TestAnInvalidURLTemplateIsRefused(t *testing.T) {
 		`{"name":"x","method":"TRACE"}`:  "the method must be",
 		`{"method":"GET"}`:               "needs a name",
 		`{"name":"x","parameters":true}`: "must be an object",
-		`null`:                           "no request",
+		`null`:                           "the request is missing",
 	} {
 		_, err := k.Discover(t.Context(),
 			tool.Endpoint{URL: "https://example.com/{a}", Request: described(t, request)})
