@@ -101,7 +101,7 @@ func TestUnreadableFilesAreFaults(t *testing.T) {
 		"picture":          {"a.png", []byte("\x89PNG\r\n\x1a\n\x00\x00"), "this kind of file is not supported"},
 		"archive":          {"a.zip", []byte("PK\x03\x04 and more"), "this kind of file is not supported"},
 		"no PDF":           {"a.txt", []byte("%PDF-1.7 text"), "the PDF cannot be read"},
-		"no Word document": {"a.docx", []byte("hello"), "it is no Word document"},
+		"no Word document": {"a.docx", []byte("hello"), "it is not a valid Word document"},
 		"broken": {"a.docx", word(t, func(w io.Writer) { _, _ = io.WriteString(w, "<w:document><w:p") }),
 			"cannot be read"},
 		"a zip bomb": {"a.docx", word(t, func(w io.Writer) {

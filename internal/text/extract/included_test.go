@@ -82,7 +82,7 @@ func TestNoAttachmentFailsItsMail(t *testing.T) {
 		want string
 	}{
 		"broken":        {enclosing("a.pdf", "%PDF-1.7 and no more"), "Attachment: a.pdf: the PDF cannot be read"},
-		"empty":         {enclosing("a.docx", ""), "Attachment: a.docx: it is no Word document"},
+		"empty":         {enclosing("a.docx", ""), "Attachment: a.docx: it is not a valid Word document"},
 		"nested":        {nested, "it is nested too deeply"},
 		"a broken mail": {enclosing("a.eml", "no header"), "Attachment: a.eml: the e-mail cannot be read"},
 		"blank lines":   {append([]byte(" \n\r\n"), enclosing()...), "See these."},
