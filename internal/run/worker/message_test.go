@@ -75,7 +75,8 @@ func TestModelIsShownTheFilesOfAMessage(t *testing.T) {
 	assert.Equal(t, []model.Text{
 		{Name: "notes.md", Text: "# The word is swordfish"},
 		{Name: "huge.png", Text: "[5242881 bytes of image/png, which cannot be shown]"},
-		{Name: "a.docx", Text: "[the file cannot be read: extract: it is not a valid Word document: zip: not a valid zip file]"},
+		{Name: "a.docx", Text: "[the file cannot be read: extract: it is not a valid Word document: " +
+			"zip: not a valid zip file]"},
 		{Name: "gone.txt", Text: "[the file does not exist]"},
 		{Name: "song.mp3", Text: "[3 bytes of audio/mpeg, which cannot be shown]"},
 	}, m.Texts)
