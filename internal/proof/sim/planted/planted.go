@@ -172,8 +172,6 @@ func Bugs() []Bug {
 		one("a session of tools outlives its attempt", workerAttempt, "	defer tool.End(t.Tools, a.Host.Go)", "	defer tool.End(nil, a.Host.Go)"),
 		one("attempts that panic are not counted", lifecycleEvent, `if r.Crashes++; r.Crashes >= MaxCrashes {`, `if r.Crashes >= MaxCrashes {`),
 		one("an unsafe call is made again without a word", agentCalls, "	if !j.repeat {\n		s.checkOutcome(j)\n", "	if false {\n		s.checkOutcome(j)\n"),
-		one("a call is shown as finished before it is journalled", agentCalls, "		s.add(finished[i])\n",
-			"		s.showSteps(ctx, finished[i])\n		s.add(finished[i])\n"),
 		one("an unsafe call is not announced", agentCalls, "			s.add(start)\n", ""),
 
 		// Owners who use the same names.
