@@ -368,7 +368,7 @@ func (s *server) searches(what, base string, ended chan struct{}) error {
 	return nil
 }
 
-// besideHuge measures one small document while another base of the organization ingests four of 6,000 chunks.
+// besideHuge measures 20 small documents while another base of the organization ingests four of 6,000 chunks.
 func (s *server) besideHuge() error {
 	_, alone, err := s.few(filesOfForm)
 	if err != nil {
