@@ -53,7 +53,9 @@ func TestTheTourOfKnowledge(t *testing.T) {
 	defer p.stop()
 
 	base := p.ask(http.MethodPost, "/knowledge-bases", object{"name": "Handbook"}, 201)
-	assert.Equal(t, object{"provider": "openai", "name": "some-embedding", "dimensions": 64.0}, base["embedding_model"])
+	assert.Equal(t, object{
+		"provider": "openai", "name": "some-embedding", "dimensions": 64.0, "query_prefix": "", "passage_prefix": "",
+	}, base["embedding_model"])
 	documents := "/knowledge-bases/" + base["knowledge_base_id"].(string) + "/documents"
 	handbook := p.isReady(documents, p.addFile(documents, "../../docs/handbook.pdf"))
 	assert.InDelta(t, 3, handbook["page_count"], 0)

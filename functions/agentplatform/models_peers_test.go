@@ -163,7 +163,9 @@ func TestTheServerOfLlamaCpp(t *testing.T) {
 func TestEmbeddingsOfLlamaCpp(t *testing.T) {
 	p := onModels(t, peertest.Llama(t, 2048, "--embeddings", "--pooling", "mean"), "EMBEDDING_MODELS=openai/smol")
 	base := p.ask(http.MethodPost, "/knowledge-bases", object{"name": "Two"}, http.StatusCreated)
-	assert.Equal(t, object{"provider": "openai", "name": "smol", "dimensions": 576.0}, base["embedding_model"])
+	assert.Equal(t, object{
+		"provider": "openai", "name": "smol", "dimensions": 576.0, "query_prefix": "", "passage_prefix": "",
+	}, base["embedding_model"])
 	documents := "/knowledge-bases/" + base["knowledge_base_id"].(string) + "/documents"
 	texts := map[string]string{
 		"The cat and the dog sleep in the garden.": "Cats and dogs are sleeping in a garden.",
