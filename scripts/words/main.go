@@ -27,7 +27,8 @@ var (
 	groups = []string{"names", "comments", "docs", "panel", "sentences", "paragraphs", "undocumented"}
 	named  = map[string]string{
 		"names": "private words in names", "comments": "private words in comments", "docs": "private words in docs",
-		"panel": "private words in panel", "sentences": "long sentences in docs", "paragraphs": "long paragraphs in docs",
+		"panel":     "private words in panel",
+		"sentences": "long sentences in docs", "paragraphs": "long paragraphs in docs",
 		"undocumented": "exported names without a comment",
 	}
 )
