@@ -217,7 +217,7 @@ func a2aScenarios() []Story {
 				{"Dance", nil, -32601, "Dance"},
 				{"SendMessage", object{"message": object{"parts": []object{}}}, -32602, "parts"},
 				{"SendMessage", object{"message": object{"parts": []object{{"url": "https://example.com/a.png"}}}},
-					-32005, "files"},
+					-32005, "file URLs"},
 				{"SendMessage", object{"message": 7}, -32602, "message"},
 				{"SendMessage", object{"message": object{"messageId": "long",
 					"parts": []object{{"text": strings.Repeat("x", 300<<10)}}}}, -32602, "message"},

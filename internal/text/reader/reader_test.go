@@ -135,7 +135,7 @@ func TestBothWaysReadTheSame(t *testing.T) {
 			text: strings.Repeat("a", extract.MaxText) + "\n[cut: the text is longer]"},
 		"a Word document": {file: s.file(t, "4", "a.docx", "application/octet-stream", word), text: "Delivery"},
 		"no document": {file: s.file(t, "5", "a.docx", "application/octet-stream", []byte("no document")),
-			err: extract.Fault{Code: extract.Unreadable, Reason: "it is no Word document: zip: not a valid zip file"}},
+			err: extract.Fault{Code: extract.Unreadable, Reason: "it is not a valid Word document: zip: not a valid zip file"}},
 		"no text": {file: s.file(t, "6", "a.png", "image/png", []byte("\x89PNG\r\n\x1a\n\x00")),
 			err: extract.ErrKind},
 		"no such file": {file: record.FileRef{FileID: "9", Name: "a.txt"}, err: blob.ErrMissing},

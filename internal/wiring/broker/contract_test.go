@@ -271,16 +271,16 @@ func TestToolkitsAreAskedAlikeThroughABroker(t *testing.T) {
 		"a failure that tells a secret": {fails(tool.Fail(secret)), try("stays", "{}", never), "", "Error:[cred"},
 		"a tool that is not there":      {plain, try("no", "{}", never), "not_found", `tool "no"`},
 		"arguments that are none":       {plain, try("stays", "[]", never), "invalid_request", "not a JSON object"},
-		"arguments with a member twice": {plain, try("stays", `{"n":1,"n":2}`, never), "invalid_request", "twice"},
+		"arguments with a member twice": {plain, try("stays", `{"n":1,"n":2}`, never), "invalid_request", "is repeated"},
 		"arguments that do not fit":     {plain, try("stays", `{"n":"x"}`, never), "invalid_request", "arguments"},
-		"arguments that are too large":  {plain, try("stays", large, never), "invalid_request", "may have 262144"},
+		"arguments that are too large":  {plain, try("stays", large, never), "invalid_request", "the limit is 262144"},
 		"a toolkit that is not there":   {func(w *world) { w.id = unknown }, refresh, "not_found", "toolkit"},
 		"a toolkit of others": {
 			func(w *world) { w.organization = unknown }, browse, "outside_organization", "",
 		},
 		"the built-in toolkit":             {builtin, refresh, "conflict", "cannot be changed"},
-		"a server that refuses":            {fails(tool.Fail("go away")), preview, "invalid_request", "found: go away"},
-		"a server that is not to be asked": {fails(tool.Fail("go away")), browse, "conflict", "asked: go away"},
+		"a server that refuses":            {fails(tool.Fail("go away")), preview, "invalid_request", "cannot be read: go away"},
+		"a server that is not to be asked": {fails(tool.Fail("go away")), browse, "conflict", "cannot be reached: go away"},
 		"a server that takes too long":     {fails(late), browse, "", "after a while"},
 		"a fault of ours":                  {fails(errors.New("it broke")), browse, "", "it broke"},
 		"credentials of another key": {
@@ -363,7 +363,7 @@ func TestModelsAreAskedForAlikeThroughABroker(t *testing.T) {
 		"skipped":       {check("away", "any", true), ""},
 		"without name":  {check("near", "", true), "is required"},
 		"down":          {check("away", "any", false), "connection refused"},
-		"of nobody":     {check("else", "x", true), "reaches away, demo, near"},
+		"of nobody":     {check("else", "x", true), "must be one of away, demo, near"},
 		"without a key": {check("demo", "x", false), ""},
 	} {
 		var got []outcome

@@ -27,7 +27,7 @@ func RunLarge(t *testing.T, before, behind string, open func(client *http.Client
 			assert.Less(t, is.TotalAlloc-was.TotalAlloc, uint64(128<<20), "%d of %s%s,…%s", n, before, one, behind)
 			if n == most && one != `{"type":"text","text":""}` {
 				assert.Equal(t, model.Retryable, model.KindOf(err), one)
-				assert.ErrorContains(t, err, "not what its protocol says", one)
+				assert.ErrorContains(t, err, "does not follow its protocol", one)
 			}
 		}
 	}

@@ -123,7 +123,7 @@ func TestTooLargeDocumentsAreRefused(t *testing.T) {
 			"over 50000 operations: send a smaller one"},
 		"no document": {[]byte(`{"hello":"world"}`), "not an OpenAPI 3 document"},
 		"a page":      {[]byte("\ufeff \n<!DOCTYPE html>"), "an HTML or XML page"},
-		"Swagger 1":   {[]byte(`{"swagger":"1.2","paths":{}}`), "of Swagger 1.2: only Swagger 2.0 and OpenAPI 3"},
+		"Swagger 1":   {[]byte(`{"swagger":"1.2","paths":{}}`), "version Swagger 1.2: only Swagger 2.0 and OpenAPI 3"},
 		"no server": {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},` +
 			`"paths":{"/a":{"get":{"responses":{}}}}}`), "base_url is required"},
 		"other scheme": {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},` +

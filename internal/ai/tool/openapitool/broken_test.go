@@ -71,9 +71,9 @@ func TestAFaultOfTheDocumentIsItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found, 2)
 	assert.Empty(t, found[0].Problem)
-	assert.Contains(t, found[1].Problem, `"servers.yaml", which is not in it: bundle its files into one`)
+	assert.Contains(t, found[1].Problem, `"servers.yaml", which is not in it: first bundle its files into one`)
 	_, err = discover(t, "openapi: 3.1.0\npaths: {$ref: paths.yaml}\n")
-	require.ErrorContains(t, err, `"paths.yaml", which is not in it: bundle its files into one`)
+	require.ErrorContains(t, err, `"paths.yaml", which is not in it: first bundle its files into one`)
 }
 
 // A document may have any number of paths of which a part is chosen; the whole is not read.
