@@ -176,6 +176,7 @@ func TestStatusDecidesBetweenRetryAndEnd(t *testing.T) {
 	const delivered, failed, pending = record.DeliveryDelivered, record.DeliveryFailed, record.DeliveryPending
 	for status, state := range map[int]record.DeliveryState{
 		101: failed, 199: failed, 200: delivered, 204: delivered, 299: delivered, 300: failed, 308: failed, 400: failed,
+		410: failed,
 		428: failed, 429: pending, 430: failed, 499: failed, 500: pending, 501: pending, 503: pending, 599: pending,
 	} {
 		s := newStage(t)

@@ -46,7 +46,7 @@ import (
 	"agentplatform/internal/store/seal"
 )
 
-// The rules of delivery (docs/guarantees.md).
+// The rules of delivery (docs/specification.md, Webhooks).
 const (
 	maxTries      = 8
 	firstRetry    = 5 * time.Second
@@ -359,6 +359,7 @@ func (s *Sender) try(ctx context.Context, h record.Delivery, push *record.Push) 
 	defer func() { _ = response.Body.Close() }()
 	excerpt, _ := io.ReadAll(io.LimitReader(response.Body, excerptBytes))
 	o.Status, o.ResponseExcerpt = response.StatusCode, without(excerpt, known.Token, known.Credentials)
+	// 410 ends this delivery only: later ones have the same address.
 	o.final = response.StatusCode < 500 && response.StatusCode != http.StatusTooManyRequests
 	o.retryAfter = egress.RetryAfter(response.Header.Get("Retry-After"), s.Host.Now())
 	return o
