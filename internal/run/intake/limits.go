@@ -17,8 +17,8 @@ import (
 // Bounds of clients' input, for all endpoints: endpoints parse, this file decides.
 const (
 	MaxMessage = 256 << 10 // bytes of a message, or of a text in a decision
-	MaxFiles   = 10
-	MaxKey     = 255 // characters of an idempotency key
+	MaxFiles   = 10        // of a message; each takes two of the table.MaxOps operations of a commit
+	MaxKey     = 255       // characters of an idempotency key
 
 	maxChatID = 128
 	maxTitle  = 200 // characters, as below
