@@ -33,7 +33,8 @@ func Union(r huma.Registry, by, description string, members ...UnionMember) *hum
 	return s
 }
 
-// Nullable is a value that may be null. In a body null differs from absent.
+// Nullable is a value that may be null. In a body null differs from absent. For a pointer with the tag nullable, null
+// counts as absent, except in the body of an agent, which is merged.
 type Nullable[T any] struct {
 	Value *T
 	Said  bool // the body has the member
