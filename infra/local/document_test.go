@@ -266,7 +266,7 @@ func aFileIsReadByAFunctionWithoutRights(t *testing.T, w world) {
 		PresignGetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String(w.outputs["Bucket"]),
 			Key: aws.String(stored.Value.BlobPrefix())})
 	require.NoError(t, err)
-	ask, err := json.Marshal(reader.AskedText{URL: signed.URL, ContentType: "application/pdf", Name: "terms.pdf"})
+	ask, err := json.Marshal(reader.TextRequest{URL: signed.URL, ContentType: "application/pdf", Name: "terms.pdf"})
 	require.NoError(t, err)
 	out, err := lambda.NewFromConfig(w.account).Invoke(t.Context(),
 		&lambda.InvokeInput{FunctionName: aws.String(w.outputs["ReaderFunctionName"]), Payload: ask})
