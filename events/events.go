@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Nudge is a wakeup message. It names a thing that the receiver should look at, and is not a command. The receiver
+// Wakeup is a wakeup message. It names a thing that the receiver should look at, and is not a command. The receiver
 // loads the thing and acts on its state and the clock. So a Nudge may arrive twice, late, out of order, or not at all.
-type Nudge struct {
-	Kind NudgeKind `json:"kind"`
-	ID   string    `json:"id"`
+type Wakeup struct {
+	Kind WakeupKind `json:"kind"`
+	ID   string     `json:"id"`
 }
 
-// NudgeKind is the kind of thing that a Nudge names.
-type NudgeKind string
+// WakeupKind is the kind of thing that a Nudge names.
+type WakeupKind string
 
 // The kinds of wakeup.
 const (
-	NudgeRun      NudgeKind = "run"      // ID: the run's
-	NudgeWebhook  NudgeKind = "webhook"  // ID: "<run id>/<transition number>"
-	NudgeJob      NudgeKind = "job"      // ID: the job's
-	NudgeDocument NudgeKind = "document" // ID: the document's
+	WakeupRun      WakeupKind = "run"      // ID: the run's
+	WakeupWebhook  WakeupKind = "webhook"  // ID: "<run id>/<transition number>"
+	WakeupJob      WakeupKind = "job"      // ID: the job's
+	WakeupDocument WakeupKind = "document" // ID: the document's
 )
 
 // The names of webhook events (specification, Webhooks).
@@ -94,7 +94,7 @@ type Frame struct {
 	Offset  int        `json:"offset"` // delta: bytes of text before it, so that a reader can detect a gap
 	Step    *StepEvent `json:"step,omitempty"`
 	// by a reader who joined: everything that was emitted before is in the stream before this frame
-	Asked string `json:"asked,omitempty"`
+	Acknowledged string `json:"asked,omitempty"`
 }
 
 // StepEvent is a tool call or a search, in the form that the stream has.

@@ -33,12 +33,12 @@ func abused(t *testing.T, environ ...string) *program {
 }
 
 // dial opens a connection and writes say to it.
-func (p *program) dial(say string) (net.Conn, error) {
+func (p *program) dial(request string) (net.Conn, error) {
 	c, err := net.Dial("tcp", strings.TrimPrefix(strings.TrimSuffix(p.url, "/api/v1"), "http://"))
 	if err != nil {
 		return nil, err
 	}
-	_, err = io.WriteString(c, say)
+	_, err = io.WriteString(c, request)
 	return c, err
 }
 

@@ -64,8 +64,8 @@ func talksByAGUI(t *testing.T, client string, pending int) {
 		Cancelled struct{ End string }
 		Warned    []string
 	}
-	said := w.run("agui", "node", "agui.mjs", client, p.url, p.key, agent, careful)
-	require.NoError(t, json.Unmarshal(said, &seen), string(said))
+	out := w.run("agui", "node", "agui.mjs", client, p.url, p.key, agent, careful)
+	require.NoError(t, json.Unmarshal(out, &seen), string(out))
 	assert.Equal(t, []string{"You said: hello", "You said: again\n1 2 3 4 5"}, seen.Conversation.Said)
 	assert.Equal(t, "You said: again\n1 2 3 4 5", seen.Conversation.Answer)
 	assert.Equal(t, "red", seen.FrontEndTool.Color)

@@ -32,9 +32,9 @@ var entries = flag.Int("entries", 100, "how many states are entered that chaotic
 
 // behaviour is how a receiver handles attempt n of a delivery, from 1.
 type behaviour struct {
-	serve func(w http.ResponseWriter, r *http.Request, n int)
-	state string // final state of its deliveries
-	tries int    // exact number of attempts; 0: it varies
+	serve    func(w http.ResponseWriter, r *http.Request, n int)
+	state    string // final state of its deliveries
+	attempts int    // exact number of attempts; 0: it varies
 }
 
 // behaviours are those of receivers, by the first segment of the path. Two more are separate servers: one with a bad
@@ -282,7 +282,7 @@ func TestChaosOfReceivers(t *testing.T) {
 	all := behaviours()
 	names := append(slices.Sorted(maps.Keys(all)), "bad", "inside")
 	require.Len(t, names, 20)
-	all["bad"], all["inside"] = behaviour{state: "pending"}, behaviour{state: "failed", tries: 1}
+	all["bad"], all["inside"] = behaviour{state: "pending"}, behaviour{state: "failed", attempts: 1}
 
 	// Every other run pauses with a question and is then cancelled: two states.
 	type run struct {
@@ -353,14 +353,14 @@ func TestChaosOfReceivers(t *testing.T) {
 				assert.Empty(t, got, r.name)
 			case "inside":
 				assert.Empty(t, got, r.name)
-				assert.Len(t, d.Attempts, b.tries, "%s: %+v", r.name, d)
+				assert.Len(t, d.Attempts, b.attempts, "%s: %+v", r.name, d)
 			default: // on a busy machine a few more time out; any other missing response is an error
 				assert.Equal(t, cuts[r.name], cut, "%s: tries that were cut off: %+v", r.name, d)
 				more := timedOut - hangs[r.name]
 				late += more
 				timely[r.name] = timely[r.name] || more == 0
-				assert.Len(t, d.Attempts, b.tries+more, "%s: %+v", r.name, d)
-				assert.GreaterOrEqual(t, len(got), b.tries, "%s: pushes that came: %+v", r.name, d)
+				assert.Len(t, d.Attempts, b.attempts+more, "%s: %+v", r.name, d)
+				assert.GreaterOrEqual(t, len(got), b.attempts, "%s: pushes that came: %+v", r.name, d)
 				assert.LessOrEqual(t, len(got), len(d.Attempts), "%s: pushes that came", r.name)
 			}
 			for _, body := range got {

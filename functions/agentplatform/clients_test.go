@@ -67,14 +67,14 @@ func (w workshop) put(name string, content []byte) {
 	require.NoError(w, os.WriteFile(path, content, 0o600))
 }
 
-func (w workshop) hear(said []byte) {
+func (w workshop) checkTalk(out []byte) {
 	w.Helper()
-	var heard talk
-	require.NoError(w, json.Unmarshal(said, &heard), string(said))
+	var got talk
+	require.NoError(w, json.Unmarshal(out, &got), string(out))
 	assert.Equal(w, talk{
 		Answer: "You said: hello", Asked: "Which city?", Kind: "clarification", Resumed: "Answer: Paris",
 		Error: "not_found", Runs: 2, Call: "approval", Edited: "two", Late: "not_awaiting_input",
-	}, heard)
+	}, got)
 }
 
 // Linters and generators of other projects accept the document as it is served. Clients that they make from it have a
@@ -125,7 +125,7 @@ func TestClientsMadeFromTheDocument(t *testing.T) {
 			"python/client", "--meta", "none", "--overwrite", "--fail-on-warning")
 		t.Logf("%s", w.run("python", peertest.Clients(t, "python"), filepath.Join(scripts, "answers.py"),
 			filepath.Join(folder, "python"), w.document))
-		w.hear(w.run("python", peertest.Clients(t, "python"), filepath.Join(scripts, "conversation.py"),
+		w.checkTalk(w.run("python", peertest.Clients(t, "python"), filepath.Join(scripts, "conversation.py"),
 			filepath.Join(folder, "python"), p.url, p.key))
 		clientOf(t, "openapi-python-client", peertest.PyPI(t, "clients", "openapi-python-client"),
 			"code for streaming operations: read that body with the client's HTTP client")
@@ -137,7 +137,7 @@ func TestClientsMadeFromTheDocument(t *testing.T) {
 		w.put("typescript/package.json", []byte(`{"type":"module","private":true}`))
 		w.run("typescript", peertest.Program(t, "openapi-typescript"), w.document, "-o", "api.d.ts")
 		w.run("typescript", peertest.Program(t, "tsc"), "-p", ".")
-		w.hear(w.run("typescript", "node", "conversation.js", p.url, p.key))
+		w.checkTalk(w.run("typescript", "node", "conversation.js", p.url, p.key))
 		clientOf(t, "openapi-typescript with openapi-fetch", peertest.NPM(t, "openapi-typescript"), "")
 	})
 	t.Run("Go", func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestClientsMadeFromTheDocument(t *testing.T) {
 		w.run("go", "go", "tool", "oapi-codegen", "-generate", "types,client", "-package", "api", "-o", "api/api.go",
 			w.document)
 		w.run("go", "go", "build", "-o", "conversation", ".")
-		w.hear(w.run("go", filepath.Join(folder, "go/conversation"), p.url, p.key))
+		w.checkTalk(w.run("go", filepath.Join(folder, "go/conversation"), p.url, p.key))
 		module := strings.Fields(string(w.run("go", "go", "list", "-m", "github.com/oapi-codegen/oapi-codegen/v2")))
 		clientOf(t, "oapi-codegen", strings.TrimPrefix(module[1], "v"), "")
 	})

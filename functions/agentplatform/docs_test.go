@@ -99,10 +99,10 @@ func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
 	var out, complaints bytes.Buffer
 	executor.Stdout, executor.Stderr = &out, &complaints
 	require.NoError(t, executor.Run(), complaints.String())
-	said := strings.Split(out.String(), "\x01") // output, status, output, status …
-	require.Len(t, said, 2*len(run)+1, "a command ended the shell: %s", out.String())
+	results := strings.Split(out.String(), "\x01") // output, status, output, status …
+	require.Len(t, results, 2*len(run)+1, "a command ended the shell: %s", out.String())
 	for i, c := range run {
-		printed, status := said[2*i], said[2*i+1]
+		printed, status := results[2*i], results[2*i+1]
 		assert.Equal(t, "0", status, "%s\n%s", c.line, printed)
 		assert.Contains(t, strings.ToLower(printed), strings.ToLower(c.shown), "the README says so of: %s", c.line)
 	}

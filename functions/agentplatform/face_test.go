@@ -92,27 +92,27 @@ func TestTheOfficialTypeScriptClientsOfMCP(t *testing.T) {
 		run.Stderr = &complaints
 		out, err := run.Output()
 		require.NoError(t, err, "%s\n%.4000s", out, complaints.Bytes())
-		var heard struct {
+		var got struct {
 			Capabilities, Output                         json.RawMessage
 			Tools                                        []string
 			Text, Status, Progress, Asks, Unknown, Again string
 			Left                                         string
 			Failed                                       bool
 		}
-		require.NoError(t, json.Unmarshal(out, &heard), "%s", out)
-		assert.JSONEq(t, `{"tools":{}}`, string(heard.Capabilities), "all that is served")
-		assert.ElementsMatch(t, []string{"Demo", "Shaped", "get_run", "cancel_run"}, heard.Tools)
-		assert.Equal(t, "You said: hello", heard.Text)
-		assert.Equal(t, "completed", heard.Status)
+		require.NoError(t, json.Unmarshal(out, &got), "%s", out)
+		assert.JSONEq(t, `{"tools":{}}`, string(got.Capabilities), "all that is served")
+		assert.ElementsMatch(t, []string{"Demo", "Shaped", "get_run", "cancel_run"}, got.Tools)
+		assert.Equal(t, "You said: hello", got.Text)
+		assert.Equal(t, "completed", got.Status)
 		if len(command) == 0 { // a proxy may lose output just before the result, which may be all of it
-			assert.Contains(t, heard.Progress, "You said: hello")
+			assert.Contains(t, got.Progress, "You said: hello")
 		}
-		assert.JSONEq(t, shape, string(heard.Output))
-		assert.True(t, heard.Failed)
-		assert.Equal(t, "awaiting_input", heard.Asks)
-		assert.Equal(t, "-32602", heard.Unknown, "a tool that is not there is an error of the protocol")
-		assert.Equal(t, "You said: hello", heard.Again)
-		assert.NotEmpty(t, heard.Left)
+		assert.JSONEq(t, shape, string(got.Output))
+		assert.True(t, got.Failed)
+		assert.Equal(t, "awaiting_input", got.Asks)
+		assert.Equal(t, "-32602", got.Unknown, "a tool that is not there is an error of the protocol")
+		assert.Equal(t, "You said: hello", got.Again)
+		assert.NotEmpty(t, got.Left)
 		p.left()
 	}
 	for name, sdk := range clientsOfMCP() {
@@ -191,27 +191,27 @@ func TestTheOfficialPythonClientOfA2A(t *testing.T) {
 	}
 	p, client := served(t)
 	agent := p.ask(http.MethodPost, "/agents", object{"name": "Echo"}, http.StatusCreated)["agent_id"].(string)
-	tell := func(arguments ...string) (r result) {
+	runClient := func(arguments ...string) (r result) {
 		t.Helper()
 		client("a2a_client.py", "/a2a/"+agent, &r, arguments...)
 		return r
 	}
-	r := tell("hello\n/stream 5 20ms")
+	r := runClient("hello\n/stream 5 20ms")
 	assert.Equal(t, "Echo", r.Name)
 	assert.Equal(t, []string{"1.0", "0.3"}, r.Version)
 	assert.Equal(t, "You said: hello\n1 2 3 4 5", r.Text)
 	assert.Equal(t, "TASK_STATE_COMPLETED", r.States[len(r.States)-1])
 	assert.Equal(t, "TASK_STATE_COMPLETED", r.Got)
 
-	asks := tell("/ask Which city?")
+	asks := runClient("/ask Which city?")
 	assert.Equal(t, "TASK_STATE_INPUT_REQUIRED", asks.Got)
-	answered := tell("Paris", asks.Task, asks.Context)
+	answered := runClient("Paris", asks.Task, asks.Context)
 	assert.Equal(t, asks.Task, answered.Task)
 	assert.Equal(t, "Answer: Paris", answered.Text)
 	assert.Equal(t, "TASK_STATE_COMPLETED", answered.Got)
 
-	waits := tell("/ask Which?")
-	assert.Equal(t, "TASK_STATE_CANCELED", tell("cancel", waits.Task).Got)
+	waits := runClient("/ask Which?")
+	assert.Equal(t, "TASK_STATE_CANCELED", runClient("cancel", waits.Task).Got)
 	peertest.Seen(t, peertest.Counterpart{
 		Area: "clients", Name: "A2A, official SDK for Python", Version: peertest.PyPI(t, "venv", "a2a-sdk"),
 		Works: "card, streamed answer, question with answer, cancel",

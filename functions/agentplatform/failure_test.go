@@ -29,9 +29,9 @@ func TestNoDoorCountsAFailedRunAsAFailureOfTheService(t *testing.T) {
 		response, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
 		defer func() { _ = response.Body.Close() }()
-		said, err := io.ReadAll(response.Body)
+		raw, err := io.ReadAll(response.Body)
 		require.NoError(t, err)
-		return response.StatusCode, string(said)
+		return response.StatusCode, string(raw)
 	}
 	agent := fmt.Sprint(p.make("/agents", `{"name":"Unlucky"}`)["agent_id"])
 	for _, message := range []string{"/fail no luck", "/sleep 9s"} { // the second times out
@@ -58,9 +58,9 @@ func TestNoDoorCountsAFailedRunAsAFailureOfTheService(t *testing.T) {
 			"/agui/" + agent: `{"threadId":"t","runId":"r","messages":[{"id":"1","role":"user","content":%q}],` +
 				`"tools":[],"context":[],"state":{},"forwardedProps":{}}`,
 		} {
-			status, said := ask(http.MethodPost, p.url+path, fmt.Sprintf(body, message))
-			assert.Equal(t, http.StatusOK, status, "%s: %s", path, said)
-			assert.Regexp(t, "no luck|limit of 1s", said, path)
+			status, text := ask(http.MethodPost, p.url+path, fmt.Sprintf(body, message))
+			assert.Equal(t, http.StatusOK, status, "%s: %s", path, text)
+			assert.Regexp(t, "no luck|limit of 1s", text, path)
 		}
 	}
 	_, metrics := ask(http.MethodGet, strings.TrimSuffix(p.url, "/api/v1")+"/metrics", "")

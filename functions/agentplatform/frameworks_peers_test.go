@@ -42,7 +42,7 @@ func (f framework) sees(t *testing.T, url, key string) {
 	t.Setenv("OPENAI_API_KEY", "")
 	t.Setenv("CREWAI_DISABLE_TELEMETRY", "true")
 	t.Setenv("OTEL_SDK_DISABLED", "true")
-	lines := hear(t, nil, append(f.command, url, key)...)
+	lines := runStory(t, nil, append(f.command, url, key)...)
 	for part, value := range f.want {
 		assert.Equal(t, value, lines[part], part)
 	}

@@ -16,7 +16,7 @@ import (
 func TestTheKeyIsPrintedOnlyAtTheFirstStart(t *testing.T) {
 	p := built(t)
 	p.dir = filepath.Join(t.TempDir(), "it's a folder")
-	said := func() string {
+	startOutput := func() string {
 		out := filepath.Join(t.TempDir(), "out")
 		file, err := os.Create(out)
 		require.NoError(t, err)
@@ -43,13 +43,13 @@ func TestTheKeyIsPrintedOnlyAtTheFirstStart(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("there is no curl")
 	}
-	first := said()
+	first := startOutput()
 	kept, err := os.ReadFile(filepath.Join(p.dir, "operator.key"))
 	require.NoError(t, err)
 	key := strings.TrimSpace(string(kept))
 	assert.Contains(t, first, key)
 	assert.Regexp(t, `metrics +http://127\.0\.0\.1:\d+/metrics +\(without a key\)`, first)
-	second := said()
+	second := startOutput()
 	assert.NotContains(t, second, key)
 	assert.NotContains(t, second, key[:20])
 	assert.Contains(t, second, filepath.Join(p.dir, "operator.key"))

@@ -107,11 +107,11 @@ type bystander struct {
 func (b *bystander) beside(what func()) time.Duration {
 	b.times = nil
 	ctx, cancel := context.WithCancel(b.t.Context())
-	var asking sync.WaitGroup
-	asking.Go(func() { b.ask(ctx, 1_000_000) })
+	var wg sync.WaitGroup
+	wg.Go(func() { b.ask(ctx, 1_000_000) })
 	what()
 	cancel()
-	asking.Wait()
+	wg.Wait()
 	assert.NotEmpty(b.t, b.times)
 	return b.p99()
 }
@@ -141,10 +141,10 @@ func (b *bystander) p99() time.Duration {
 
 // A lie is one case of a hostile model's answer.
 type lie struct {
-	name  string
-	agent string
-	say   http.HandlerFunc
-	verbs []string // of the decisions, in turn; empty: the run does not pause
+	name    string
+	agent   string
+	handler http.HandlerFunc
+	verbs   []string // of the decisions, in turn; empty: the run does not pause
 	// allowed are the arguments of the calls that may be made, as JSON; nil: those that were approved.
 	allowed []string
 	cancel  bool // after it has started, as it does not end by itself
@@ -185,14 +185,14 @@ func (m *hostileModels) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		results = results || message.Role == "tool"
 	}
 	if results {
-		saying(speech{text: "done", finish: "stop"})(w, r)
+		replyHandler(speech{text: "done", finish: "stop"})(w, r)
 		return
 	}
 	m.mu.Lock()
-	say := m.lies[n].say
+	handler := m.lies[n].handler
 	m.mu.Unlock()
 	m.begun.Add(1)
-	say(w, r)
+	handler(w, r)
 }
 
 // speech is one answer of such an endpoint.
@@ -204,7 +204,7 @@ type speech struct {
 	pieces int    // of the text; 0: one
 }
 
-func saying(s speech) http.HandlerFunc {
+func replyHandler(s speech) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for n := range max(1, s.pieces) {
@@ -367,9 +367,9 @@ func (p *program) hostileReplies(models *hostileModels, hands *hostileTools, add
 			calls := [][3]string{{id[0], "act", `{"body":1}`}, {id[1], "act", second}, {id[2], "act", `{"body":3}`}}
 			name := which + ", " + what
 			lies = append(lies,
-				lie{name: name + ", decided", agent: guarded, say: saying(speech{calls: calls}),
+				lie{name: name + ", decided", agent: guarded, handler: replyHandler(speech{calls: calls}),
 					verbs: []string{"approve", "reject"}},
-				lie{name: name, agent: free, say: saying(speech{calls: calls}), allowed: []string{"1", "2", "3", ""}},
+				lie{name: name, agent: free, handler: replyHandler(speech{calls: calls}), allowed: []string{"1", "2", "3", ""}},
 			)
 		}
 	}
@@ -391,24 +391,24 @@ func (p *program) hostileReplies(models *hostileModels, hands *hostileTools, add
 	for n := range large {
 		large[n] = [3]string{fmt.Sprint(n), "act", `{"body":"` + strings.Repeat("x", 200<<10) + `"}`}
 	}
-	for name, say := range map[string]http.HandlerFunc{
-		"claims less than nothing": saying(usage("-5", "-7", "12")),
-		"claims all there is":      saying(usage("9223372036854775807", "9223372036854775807", "1")),
-		"claims nothing":           saying(usage("0", "0", "0")), "claims a text": saying(usage(`"many"`, "{}", "1")),
-		"claims a fraction": saying(usage("1.5", "1e9", "3")),
-		"300 calls":         saying(speech{calls: many}), "6 MB of arguments": saying(speech{calls: large}),
-		"5 MB of text": saying(speech{text: strings.Repeat("x", 5<<20), finish: "stop"}),
-		"a text in 50,000 pieces": saying(speech{text: strings.Repeat("x", 50_000), pieces: 50_000,
+	for name, handler := range map[string]http.HandlerFunc{
+		"claims less than nothing": replyHandler(usage("-5", "-7", "12")),
+		"claims all there is":      replyHandler(usage("9223372036854775807", "9223372036854775807", "1")),
+		"claims nothing":           replyHandler(usage("0", "0", "0")), "claims a text": replyHandler(usage(`"many"`, "{}", "1")),
+		"claims a fraction": replyHandler(usage("1.5", "1e9", "3")),
+		"300 calls":         replyHandler(speech{calls: many}), "6 MB of arguments": replyHandler(speech{calls: large}),
+		"5 MB of text": replyHandler(speech{text: strings.Repeat("x", 5<<20), finish: "stop"}),
+		"a text in 50,000 pieces": replyHandler(speech{text: strings.Repeat("x", 50_000), pieces: 50_000,
 			finish: "stop"}),
-		"a tool without a name":        saying(speech{calls: [][3]string{{"a", "", `{}`}}}),
-		"a tool that nobody has":       saying(speech{calls: [][3]string{{"a", "rm -rf /", `{}`}}}),
-		"a name of a megabyte":         saying(speech{calls: [][3]string{{"a", strings.Repeat("act", 1<<18), `{}`}}}),
-		"a name of control characters": saying(speech{calls: [][3]string{{"a", "a\x00\r\nct", `{}`}}}),
-		"text with control characters": saying(speech{text: "a\x00\x1b[2J\u202e", finish: "stop"}),
-		"an unknown finish":            saying(speech{text: "x", finish: strings.Repeat("why", 1000)}),
-		"a search without a base":      saying(speech{calls: [][3]string{{"a", "search", `{"query":5}`}}}),
-		"a question that is none":      saying(speech{calls: [][3]string{{"a", "ask_user", `{"question":{"a":1}}`}}}),
-		"a question of a megabyte": saying(speech{calls: [][3]string{{"a", "ask_user",
+		"a tool without a name":        replyHandler(speech{calls: [][3]string{{"a", "", `{}`}}}),
+		"a tool that nobody has":       replyHandler(speech{calls: [][3]string{{"a", "rm -rf /", `{}`}}}),
+		"a name of a megabyte":         replyHandler(speech{calls: [][3]string{{"a", strings.Repeat("act", 1<<18), `{}`}}}),
+		"a name of control characters": replyHandler(speech{calls: [][3]string{{"a", "a\x00\r\nct", `{}`}}}),
+		"text with control characters": replyHandler(speech{text: "a\x00\x1b[2J\u202e", finish: "stop"}),
+		"an unknown finish":            replyHandler(speech{text: "x", finish: strings.Repeat("why", 1000)}),
+		"a search without a base":      replyHandler(speech{calls: [][3]string{{"a", "search", `{"query":5}`}}}),
+		"a question that is none":      replyHandler(speech{calls: [][3]string{{"a", "ask_user", `{"question":{"a":1}}`}}}),
+		"a question of a megabyte": replyHandler(speech{calls: [][3]string{{"a", "ask_user",
 			`{"question":"` + strings.Repeat("x", 200<<10) + `"}`}}}),
 		"no stream":       raw("application/json", `{"choices":[]}`),
 		"an empty stream": raw("text/event-stream", ""), "HTML": raw("text/html", "<h1>hello</h1>"),
@@ -439,11 +439,11 @@ func (p *program) hostileReplies(models *hostileModels, hands *hostileTools, add
 			w.WriteHeader(http.StatusUnauthorized)
 		},
 	} {
-		lies = append(lies, lie{name: name, agent: free, say: say, verbs: []string{"answer"},
+		lies = append(lies, lie{name: name, agent: free, handler: handler, verbs: []string{"answer"},
 			allowed: slices.Repeat([]string{"1", "null"}, 150)})
 	}
 	lies = append(lies, lie{name: "a drip that does not end", agent: free, cancel: true,
-		say: func(w http.ResponseWriter, r *http.Request) {
+		handler: func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			drip := time.NewTicker(10 * time.Millisecond)
 			defer drip.Stop()
@@ -497,7 +497,7 @@ func (p *program) hostileResults(models *hostileModels, hands *hostileTools, add
 		agent := p.maker(address+"/"+name, "never")
 		calls := [][3]string{{"a", "act", `{"body":1}`}}
 		// Some clients repeat the request after a redirect.
-		lies = append(lies, lie{name: "a tool that answers: " + name, agent: agent, say: saying(speech{calls: calls}),
+		lies = append(lies, lie{name: "a tool that answers: " + name, agent: agent, handler: replyHandler(speech{calls: calls}),
 			allowed: slices.Repeat([]string{"1"}, 12)})
 	}
 	return p.runAll(models, hands, lies)
@@ -506,13 +506,13 @@ func (p *program) hostileResults(models *hostileModels, hands *hostileTools, add
 // honestReplies are as many ordinary cases with as many calls.
 func (p *program) honestReplies(models *hostileModels, hands *hostileTools, address string) {
 	free, guarded := p.maker(address+"/ok", "never"), p.maker(address+"/ok", "always")
-	say := saying(speech{calls: [][3]string{{"a", "act", `{"body":1}`}, {"b", "act", `{"body":2}`},
+	handler := replyHandler(speech{calls: [][3]string{{"a", "act", `{"body":1}`}, {"b", "act", `{"body":2}`},
 		{"c", "act", `{"body":3}`}}})
 	var lies []lie
 	for range 80 {
 		lies = append(lies,
-			lie{name: "honest, decided", agent: guarded, say: say, verbs: []string{"approve", "reject"}},
-			lie{name: "honest", agent: free, say: say, allowed: []string{"1", "2", "3"}},
+			lie{name: "honest, decided", agent: guarded, handler: handler, verbs: []string{"approve", "reject"}},
+			lie{name: "honest", agent: free, handler: handler, allowed: []string{"1", "2", "3"}},
 		)
 	}
 	p.runAll(models, hands, lies)

@@ -99,10 +99,10 @@ func (p *program) opens(documents string, run, document object) {
 	text := []rune(p.read(documents + "/" + document["document_id"].(string) + "/text"))
 	from, to := int(chunk["start"].(float64)), int(chunk["end"].(float64))
 	require.LessOrEqual(p.t, to, len(text))
-	place := string(text[from:to])
-	assert.Contains(p.t, place, "twenty-six days")
+	passage := string(text[from:to])
+	assert.Contains(p.t, passage, "twenty-six days")
 	assert.NotEmpty(p.t, citation["text"])
-	assert.True(p.t, strings.HasPrefix(place, citation["text"].(string)), "%q begins with %q", place, citation["text"])
+	assert.True(p.t, strings.HasPrefix(passage, citation["text"].(string)), "%q begins with %q", passage, citation["text"])
 }
 
 // addFile uploads a file.

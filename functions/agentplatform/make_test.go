@@ -37,12 +37,12 @@ func TestEverythingBuildsWithoutACCompiler(t *testing.T) {
 	}
 	const target = "--eval=seen: ; @$(GO) env CGO_ENABLED"
 	assert.Equal(t, "0\n", run(bare, "-s", target, "seen"), "what go is told when make calls it")
-	said := run(bare, "-n", "test")
-	assert.NotContains(t, said, "-race")
-	assert.Contains(t, said, "no C compiler: the tests run without the race detector")
+	output := run(bare, "-n", "test")
+	assert.NotContains(t, output, "-race")
+	assert.Contains(t, output, "no C compiler: the tests run without the race detector")
 	if _, err := exec.LookPath("gcc"); err == nil {
-		said = run(os.Getenv("PATH"), "-n", "test")
-		assert.Contains(t, said, "go test -race")
-		assert.NotContains(t, said, "no C compiler")
+		output = run(os.Getenv("PATH"), "-n", "test")
+		assert.Contains(t, output, "go test -race")
+		assert.NotContains(t, output, "no C compiler")
 	}
 }

@@ -17,13 +17,13 @@ import (
 func TestAKeyThatAProviderRepeatsIsNotShown(t *testing.T) {
 	const key = "sk-OURS-1234567890"
 	p := built(t)
-	said := func(r *http.Request) string {
+	errorMessage := func(r *http.Request) string {
 		words, _ := json.Marshal("bad key " + r.Header.Get("Authorization") + " at http://" + r.Host + r.URL.Path)
 		return string(words)
 	}
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
-		_, _ = io.WriteString(w, `{"error":{"message":`+said(r)+`}}`)
+		_, _ = io.WriteString(w, `{"error":{"message":`+errorMessage(r)+`}}`)
 	}))
 	t.Cleanup(provider.Close)
 	p.environ = []string{"OPENAI_BASE_URL=" + provider.URL + "/v1", "OPENAI_API_KEY=" + key}

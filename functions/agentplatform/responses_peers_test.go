@@ -92,7 +92,7 @@ func newForecaster(t *testing.T) *forecaster {
 }
 
 func (f *forecaster) answer(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
+	var request struct {
 		Messages []chatMessage `json:"messages"`
 		Tools    []struct {
 			Function struct {
@@ -101,10 +101,10 @@ func (f *forecaster) answer(w http.ResponseWriter, r *http.Request) {
 			} `json:"function"`
 		} `json:"tools"`
 	}
-	_ = json.NewDecoder(r.Body).Decode(&asked)
-	last := asked.Messages[len(asked.Messages)-1]
+	_ = json.NewDecoder(r.Body).Decode(&request)
+	last := request.Messages[len(request.Messages)-1]
 	name, filled := "", map[string]string{} // of the client's first function; the agent's own tools come first
-	for _, tool := range asked.Tools {
+	for _, tool := range request.Tools {
 		own := []string{"echo", "calculate", "current_time", "ask_user"}
 		if name == "" && !slices.Contains(own, tool.Function.Name) {
 			name = tool.Function.Name
@@ -113,7 +113,7 @@ func (f *forecaster) answer(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	say := func(delta string) {
+	send := func(delta string) {
 		_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\n", delta)
 		_ = http.NewResponseController(w).Flush()
 	}
@@ -123,33 +123,33 @@ func (f *forecaster) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	end := "stop"
 	w.Header().Set("Content-Type", "text/event-stream")
-	switch said := last.words(); {
-	case last.Role == "tool" && !strings.Contains(said, "slowly"):
-		say(text("It is " + said + "."))
-	case name != "" && strings.Contains(said, "weather"):
+	switch prompt := last.words(); {
+	case last.Role == "tool" && !strings.Contains(prompt, "slowly"):
+		send(text("It is " + prompt + "."))
+	case name != "" && strings.Contains(prompt, "weather"):
 		end = "tool_calls"
 		arguments, _ := json.Marshal(filled)
 		call, _ := json.Marshal(map[string]string{"name": name, "arguments": string(arguments)})
-		say(`{"tool_calls":[{"index":0,"id":"c","type":"function","function":` + string(call) + `}]}`)
-	case strings.Contains(said, "slowly"):
-		g := f.gate(said)
+		send(`{"tool_calls":[{"index":0,"id":"c","type":"function","function":` + string(call) + `}]}`)
+	case strings.Contains(prompt, "slowly"):
+		g := f.gate(prompt)
 		g.came <- struct{}{}
-		say(text("one "))
+		send(text("one "))
 		select {
 		case <-g.open:
 		case <-r.Context().Done():
 			return
 		}
-		say(text("two three"))
-	case strings.Contains(said, "name?"):
+		send(text("two three"))
+	case strings.Contains(prompt, "name?"):
 		all := ""
-		for _, m := range asked.Messages {
+		for _, m := range request.Messages {
 			all += m.Role + ": " + m.words() + "\n"
 		}
-		say(text(all))
+		send(text(all))
 	default:
-		say(text("You said: "))
-		say(text(said))
+		send(text("You said: "))
+		send(text(prompt))
 	}
 	_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":%q}],\"usage\":"+
 		"{\"prompt_tokens\":20,\"completion_tokens\":10,\"total_tokens\":30}}\n\ndata: [DONE]\n\n", end)
@@ -208,33 +208,33 @@ func TestComplianceOfOpenResponses(t *testing.T) {
 	assert.GreaterOrEqual(t, passed, 8)
 }
 
-// hear runs a client's story and returns its output, line by line. For a line like "please WHAT NAME" it calls please,
+// runStory runs a client's story and returns its output, line by line. For a line like "please WHAT NAME" it calls please,
 // and then reports to the client that this is done.
-func hear(t *testing.T, please func(t *testing.T, what, name string), command ...string) map[string]string {
+func runStory(t *testing.T, please func(t *testing.T, what, name string), command ...string) map[string]string {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	var complaints bytes.Buffer
 	c.Stderr = &complaints
-	tell, err := c.StdinPipe()
+	stdin, err := c.StdinPipe()
 	require.NoError(t, err)
 	out, err := c.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, c.Start())
-	heard := map[string]string{}
+	results := map[string]string{}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if asked, ok := strings.CutPrefix(lines.Text(), "please "); ok {
-			what, name, _ := strings.Cut(asked, " ")
+		if request, ok := strings.CutPrefix(lines.Text(), "please "); ok {
+			what, name, _ := strings.Cut(request, " ")
 			please(t, what, name)
-			_, err = io.WriteString(tell, "done\n")
+			_, err = io.WriteString(stdin, "done\n")
 			require.NoError(t, err)
 			continue
 		}
 		name, value, ok := strings.Cut(lines.Text(), "=")
 		require.True(t, ok, "%s", lines.Text())
-		heard[name] = value
+		results[name] = value
 	}
-	require.NoError(t, c.Wait(), "%v\n%s", heard, complaints.String())
-	return heard
+	require.NoError(t, c.Wait(), "%v\n%s", results, complaints.String())
+	return results
 }
 
 // sdks are the commands that run a story with the official SDKs of OpenAI.
@@ -261,7 +261,7 @@ func TestTheSDKsOfOpenAI(t *testing.T) {
 	}
 	for name, command := range sdks(t, "conversation") {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, want, hear(t, nil, append(command, p.url, p.key)...))
+			assert.Equal(t, want, runStory(t, nil, append(command, p.url, p.key)...))
 			seenSDK(t, name, "responses", "text, stream, client functions, background response with cancel, "+
 				"question, approval, errors, deletion", "`text.verbosity`; chat completions")
 		})
@@ -368,16 +368,16 @@ func TestTheSDKsOfOpenAIOutliveConnectionsAndTheProcess(t *testing.T) {
 	for name, command := range sdks(t, "interruptions") {
 		t.Run(name, func(t *testing.T) {
 			url := "http://" + frail.Addr().String() + "/api/v1"
-			heard := hear(t, please, append(command, p.url, p.key, url)...)
+			results := runStory(t, please, append(command, p.url, p.key, url)...)
 			broke := map[string]string{"python": "APIConnectionError", "javascript": "TypeError"}[name]
 			assert.Equal(t, map[string]string{
 				"closed": "no|one |two three", "cut": broke + "|one |two three", "killed": broke + "|one |two three",
 				"cut-plain": "one two three|true", "killed-plain": "one two three|true",
 				"cut-keyless": "one two three|false", "cut-chained": "one two three",
 				"cut-output": "one two three", "cut-conversation": "409 chat_busy",
-			}, heard)
+			}, results)
 			runs := runsOf(t, p)
-			for story := range heard {
+			for story := range results {
 				want := 1
 				switch story {
 				case "cut-keyless":
@@ -401,9 +401,9 @@ func runsOf(t *testing.T, p *program) map[string]int {
 	runs := map[string]int{}
 	for _, run := range list["runs"].([]any) {
 		path := fmt.Sprintf("/runs/%v/messages", run.(object)["run_id"])
-		_, said, err := p.call(t.Context(), http.MethodGet, path, "", nil)
+		_, answer, err := p.call(t.Context(), http.MethodGet, path, "", nil)
 		require.NoError(t, err)
-		runs[fmt.Sprint(said["messages"].([]any)[0].(object)["content"])]++
+		runs[fmt.Sprint(answer["messages"].([]any)[0].(object)["content"])]++
 	}
 	return runs
 }
@@ -439,8 +439,8 @@ func TestAResponseOutlivesItsStreamAndTheProcess(t *testing.T) {
 		response, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
 		if response.StatusCode != http.StatusOK {
-			said, _ := io.ReadAll(response.Body)
-			require.Equal(t, http.StatusOK, response.StatusCode, "%s", said)
+			raw, _ := io.ReadAll(response.Body)
+			require.Equal(t, http.StatusOK, response.StatusCode, "%s", raw)
 		}
 		return response
 	}

@@ -120,7 +120,7 @@ func schemathesis(t *testing.T, p *program, document string, own, answers string
 	c.Dir = t.TempDir() // it writes notes
 	out, err := c.CombinedOutput()
 	m := generated.FindAllSubmatch(out, -1)
-	if !assert.NoError(t, err, "seed %d:\n%s", seed, told(out)) || !assert.NotEmpty(t, m, "%s", out) {
+	if !assert.NoError(t, err, "seed %d:\n%s", seed, failureOutput(out)) || !assert.NotEmpty(t, m, "%s", out) {
 		return 0
 	}
 	n, err := strconv.Atoi(string(m[len(m)-1][1]))
@@ -129,9 +129,9 @@ func schemathesis(t *testing.T, p *program, document string, own, answers string
 	return n
 }
 
-// told is the output of schemathesis about failures, with long lines cut. The last lines of the output are read first:
+// failureOutput is the output of schemathesis about failures, with long lines cut. The last lines of the output are read first:
 // they belong to a failure, not to the summary.
-func told(out []byte) string {
+func failureOutput(out []byte) string {
 	lines := strings.Split(string(out), "\n")
 	from := slices.IndexFunc(lines, func(line string) bool {
 		return strings.Contains(line, "= FAILURES =") || strings.Contains(line, "= ERRORS =")

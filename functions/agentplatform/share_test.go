@@ -53,7 +53,7 @@ var attacks = []attack{
 		var filled sync.WaitGroup
 		for range 4 {
 			filled.Add(1)
-			b.taking.Go(func() { attacker.holds(ctx.Done(), filled.Done) })
+			b.taking.Go(func() { attacker.keepBodiesOpen(ctx.Done(), filled.Done) })
 		}
 		filled.Wait()
 	}},
@@ -329,9 +329,9 @@ func (p *program) manager(name string) *program {
 	return &program{t: p.t, url: p.url, key: fmt.Sprint(key)}
 }
 
-// holds keeps a body of 8 MiB open that arrives slowly, and opens the next when it is refused or cut. It calls filled
+// keepBodiesOpen keeps a body of 8 MiB open that arrives slowly, and opens the next when it is refused or cut. It calls filled
 // once, when the first body has been sent except its end, or was refused.
-func (p *program) holds(ended <-chan struct{}, filled func()) {
+func (p *program) keepBodiesOpen(ended <-chan struct{}, filled func()) {
 	most := strings.Repeat("x", 8<<20-len(`{"query":"`)-5) // the rest has no room for a request
 	for once := sync.OnceFunc(filled); ; {
 		c, err := p.dial(fmt.Sprintf("POST /api/v1/search HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+

@@ -143,12 +143,12 @@ func (w *workers) until(
 ) map[string]any {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	for try := 0; ; try++ {
+	for attempt := 0; ; attempt++ {
 		url, key := w.address()
 		status, v, err := ask(ctx, &program{t: w.t, url: url, key: key})
 		if err == nil && status < 500 {
 			w.answered.Add(1)
-			if try > 0 {
+			if attempt > 0 {
 				w.repeated.Add(1)
 			}
 			assert.Contains(w.t, []int{200, 202, 409}, status, "%v", v)
@@ -183,13 +183,13 @@ func (l life) String() string {
 // live measures the process while it runs.
 func (s *steady) live(ctx context.Context, d time.Duration) (l life) {
 	began := time.Now()
-	look := time.NewTicker(time.Second)
-	defer look.Stop()
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
 	for time.Since(began) < d {
 		select {
 		case <-ctx.Done():
 			return l
-		case <-look.C:
+		case <-ticker.C:
 		}
 		switch at := time.Since(began).Seconds() / d.Seconds(); {
 		case at >= 0.25 && at < 0.5:

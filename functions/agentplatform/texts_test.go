@@ -96,9 +96,9 @@ func (p *program) streamed(seen func(text string), pairs ...string) (inits []str
 }
 
 func TestTextsOfAModelThroughTheProgram(t *testing.T) {
-	stop := func(text string) http.HandlerFunc { return saying(speech{text: text, finish: "stop"}) }
+	stop := func(text string) http.HandlerFunc { return replyHandler(speech{text: text, finish: "stop"}) }
 	call := func(text string) http.HandlerFunc {
-		return saying(speech{text: text, finish: "tool_calls",
+		return replyHandler(speech{text: text, finish: "tool_calls",
 			calls: [][3]string{{"c", "calculate", `{"expression":"2+3"}`}}})
 	}
 	held := make(chan struct{}) // until a reader has the answer, which is then replaced

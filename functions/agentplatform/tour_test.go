@@ -188,16 +188,16 @@ func TestTheTour(t *testing.T) {
 	}, 201)["agent_id"].(string)
 
 	var run string
-	var said strings.Builder
+	var answer strings.Builder
 	p.stream(agent, "Please buy pens: two and three.", func(event object) bool {
 		run = event["run_id"].(string)
 		if text, ok := event["text"].(string); ok && event["event"] == "delta" {
-			said.WriteString(text)
+			answer.WriteString(text)
 		}
 		step, _ := event["step"].(object)
 		return event["event"] != "step" || step["state"] != "finished"
 	})
-	assert.Equal(t, "Let me count first.", said.String(), "it streams")
+	assert.Equal(t, "Let me count first.", answer.String(), "it streams")
 	p.kill() // the sum is known, and the model's next call is in progress
 	assert.EqualValues(t, 1, counts.Load())
 	assert.Zero(t, goods.orders.Load())

@@ -37,13 +37,13 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(unpacked)
 	assert.NoError(c.t, err)
-	asked := ptraceotlp.NewExportRequest()
-	assert.NoError(c.t, asked.UnmarshalJSON(body))
+	request := ptraceotlp.NewExportRequest()
+	assert.NoError(c.t, request.UnmarshalJSON(body))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.raw.Write(body)
 	c.keys = append(c.keys, r.URL.Path+" "+r.Header.Get("X-Token"))
-	for _, of := range asked.Traces().ResourceSpans().All() {
+	for _, of := range request.Traces().ResourceSpans().All() {
 		name, _ := of.Resource().Attributes().Get("service.name")
 		assert.Equal(c.t, "agent-platform", name.Str())
 		for _, in := range of.ScopeSpans().All() {
@@ -167,8 +167,8 @@ func TestARunIsOneTrace(t *testing.T) {
 	traces := &collector{t: t}
 	receiver := httptest.NewServer(traces)
 	t.Cleanup(receiver.Close)
-	var asked, called, pushed callers
-	provider := httptest.NewServer(talks(&asked))
+	var providerCallers, called, pushed callers
+	provider := httptest.NewServer(talks(&providerCallers))
 	t.Cleanup(provider.Close)
 	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		called.note(r)
@@ -189,7 +189,7 @@ func TestARunIsOneTrace(t *testing.T) {
 	}
 	p.start()
 	agent := p.maker(shop.URL+"/PRIVATE-PATH", "always")
-	run, request := p.told(agent, hook.URL+"/PRIVATE-HOOK", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00")
+	run, request := p.postMessage(agent, hook.URL+"/PRIVATE-HOOK", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00")
 	paused := p.awaits(run, "awaiting_input")
 	asks := paused["interrupts"].([]any)[0].(map[string]any)["id"]
 	status, _, err := p.call(t.Context(), http.MethodPost, "/runs/"+run+"/resume", "application/json",
@@ -218,12 +218,12 @@ server POST /api/v1/chat
     client chat m
     internal execute_tool act
     producer send webhook`), traces.tree(trace), "a free worker has begun without a nudge")
-	door := traces.of(trace, "POST /api/v1/chat", 0)
+	root := traces.of(trace, "POST /api/v1/chat", 0)
 	assert.Equal(t, map[string]any{
 		"http.request.method": "POST", "http.route": "/api/v1/chat", "http.response.status_code": int64(202),
 		"agentplatform.request.id": request, "agentplatform.run.id": run,
-		"agentplatform.organization.id": door["agentplatform.organization.id"],
-	}, door)
+		"agentplatform.organization.id": root["agentplatform.organization.id"],
+	}, root)
 	assert.Equal(t, map[string]any{
 		"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "m",
 		"gen_ai.response.model":     "m-2",
@@ -240,16 +240,16 @@ server POST /api/v1/chat
 			[]any{attempt["gen_ai.operation.name"], attempt["gen_ai.agent.id"], attempt["gen_ai.conversation.id"],
 				attempt["agentplatform.run.id"], attempt["agentplatform.run.attempt"],
 				attempt["agentplatform.run.status"]})
-		try := traces.of(trace, "deliver webhook", n)
-		assert.Equal(t, []any{left, int64(200), run}, []any{try["agentplatform.run.status"],
-			try["http.response.status_code"], try["agentplatform.run.id"]})
+		webhook := traces.of(trace, "deliver webhook", n)
+		assert.Equal(t, []any{left, int64(200), run}, []any{webhook["agentplatform.run.status"],
+			webhook["http.response.status_code"], webhook["agentplatform.run.id"]})
 	}
 
 	// Each called server gets the span to which its request belongs.
-	assert.Len(t, asked.all(), 2)
+	assert.Len(t, providerCallers.all(), 2)
 	assert.Len(t, called.all(), 1)
 	assert.Len(t, pushed.all(), 2)
-	for _, parent := range slices.Concat(asked.all(), called.all(), pushed.all()) {
+	for _, parent := range slices.Concat(providerCallers.all(), called.all(), pushed.all()) {
 		assert.True(t, strings.HasPrefix(parent, "00-"+trace+"-") && strings.HasSuffix(parent, "-01"), parent)
 	}
 	// Our trace links to the caller's trace, but is a separate one.
@@ -279,8 +279,8 @@ server POST /api/v1/chat
 	assert.NotContains(t, log.b.String(), "PRIVATE")
 }
 
-// told posts a message with a caller's traceparent, and returns the run and the answer's request id.
-func (p *program) told(agent, callback, traceparent string) (run, request string) {
+// postMessage posts a message with a caller's traceparent, and returns the run and the answer's request id.
+func (p *program) postMessage(agent, callback, traceparent string) (run, request string) {
 	p.t.Helper()
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)

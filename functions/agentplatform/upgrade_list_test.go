@@ -95,7 +95,7 @@ func isListed(t *testing.T, s *record.Store) {
 		for user, want := range runsOf {
 			runs, err := s.RunsOfUser(ctx, scope, user, "", 100)
 			require.NoError(t, err)
-			assert.ElementsMatch(t, want, runs.Places)
+			assert.ElementsMatch(t, want, runs.Positions)
 			page, err := s.ChatsOfUser(ctx, scope, user, "", 100)
 			require.NoError(t, err)
 			var ids []string

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheProgramSaysWhichBuildItIs: the version of a release is printed by --version and returned by GET /healthz.
-func TestTheProgramSaysWhichBuildItIs(t *testing.T) {
+// TestTheProgramReportsItsBuild: the version of a release is printed by --version and returned by GET /healthz.
+func TestTheProgramReportsItsBuild(t *testing.T) {
 	t.Parallel()
 	p := built(t)
 	out, err := exec.Command(p.binary, "--version").Output()

@@ -39,7 +39,7 @@ func main() {
 			Toolkits: p.Toolkits,
 			Webhooks: &webhook.Sender{
 				Store: p.Store, Host: p.Host, Client: policy.Client(time.Minute), Log: p.Log,
-				Secret: p.Settings.WebhookSecret, Sealer: p.Sealer, Reads: p.Tenants.SenderReads,
+				Secret: p.Settings.WebhookSecret, Sealer: p.Sealer, CitationFilter: p.Tenants.SenderReads,
 			},
 			Callbacks: policy, Models: p.Models, Embeddings: embeddings.Models, Log: p.Log,
 		}

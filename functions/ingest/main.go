@@ -34,7 +34,7 @@ func main() {
 			Deadline: p.Settings.IngestDeadline, Extract: extract.Document,
 			OnMove: func(m ingest.Move) { search.Ingested(p.Metrics, m.Before, m.After, m.Failure) },
 		}
-		return trigger.Messages(p.Queues[events.NudgeDocument], p.Log,
-			p.Nudges(trigger.HandOver(ingester.Handle, p.Cloud.HandOverAfter))), nil
+		return trigger.Messages(p.Queues[events.WakeupDocument], p.Log,
+			p.TraceWakeups(trigger.ReleaseAfter(ingester.Handle, p.Cloud.ReleaseAfter))), nil
 	})
 }

@@ -25,6 +25,6 @@ func main() {
 			Rollups:      &analytics.Analytics{Store: p.Store, Host: p.Host, Log: p.Log},
 			DeliveryDays: p.Settings.WebhookDays,
 		}
-		return trigger.Messages(p.Queues[events.NudgeJob], p.Log, p.Nudges(remover.Handle)), nil
+		return trigger.Messages(p.Queues[events.WakeupJob], p.Log, p.TraceWakeups(remover.Handle)), nil
 	})
 }

@@ -31,7 +31,7 @@ func main() {
 func run() error {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	p, err := cloud.Open(ctx, cloud.Reads) // its role may not write to the core table
+	p, err := cloud.Open(ctx, cloud.ReadOnly) // its role may not write to the core table
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ func main() {
 		sender := &webhook.Sender{
 			Store: p.Store, Host: p.Host, Client: policy.Client(time.Minute), Log: p.Log,
 			Secret: p.Settings.WebhookSecret, Sealer: p.Sealer, OnAttempt: p.Metrics.Delivered,
-			Reads: p.Tenants.SenderReads, Form: a2a.Notification,
+			CitationFilter: p.Tenants.SenderReads, Form: a2a.Notification,
 		}
-		return trigger.Messages(p.Queues[events.NudgeWebhook], p.Log, p.Nudges(sender.Handle)), nil
+		return trigger.Messages(p.Queues[events.WakeupWebhook], p.Log, p.TraceWakeups(sender.Handle)), nil
 	})
 }

@@ -34,8 +34,8 @@ func handler(p *cloud.Platform) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return trigger.Messages(p.Queues[events.NudgeRun], p.Log,
-		p.Nudges(func(ctx context.Context, id string) (time.Duration, error) {
+	return trigger.Messages(p.Queues[events.WakeupRun], p.Log,
+		p.TraceWakeups(func(ctx context.Context, id string) (time.Duration, error) {
 			return 0, w.Handle(ctx, id)
 		})), nil
 }
@@ -43,7 +43,7 @@ func handler(p *cloud.Platform) (any, error) {
 func serve() error {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	p, err := cloud.Open(ctx, cloud.Writes)
+	p, err := cloud.Open(ctx, cloud.ReadWrite)
 	if err != nil {
 		return err
 	}

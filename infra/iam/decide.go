@@ -10,7 +10,7 @@ import (
 // Grant is a right that a role has by its own policies: an action on a resource, in the words of its policies.
 type Grant struct{ Role, Action, Resource string }
 
-func (g Grant) String() string { return g.Role + ": " + g.Action + " on " + place(g.Resource) }
+func (g Grant) String() string { return g.Role + ": " + g.Action + " on " + resourcePart(g.Resource) }
 
 // grants returns the grants of a statement, one for each action and resource. An excluded action or resource has "not"
 // before it.

@@ -22,10 +22,10 @@ type Call struct {
 	Context  map[string][]string `json:"context,omitempty"` // values by condition key; keys are in lower case
 }
 
-func (c Call) String() string { return c.Action + " on " + place(c.Resource) }
+func (c Call) String() string { return c.Action + " on " + resourcePart(c.Resource) }
 
-// place returns an ARN without the part that depends only on the location of the stage.
-func place(arn string) string {
+// resourcePart returns an ARN without the part that depends only on the location of the stage.
+func resourcePart(arn string) string {
 	if parts := strings.SplitN(arn, ":", 6); len(parts) == 6 {
 		return parts[5]
 	}

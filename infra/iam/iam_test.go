@@ -68,8 +68,8 @@ var (
 	owner    = map[string]string{"owner": "organization"}
 )
 
-// asked has calls of the SDK, and the rights that they need.
-var asked = []struct {
+// sdkCalls has calls of the SDK, and the rights that they need.
+var sdkCalls = []struct {
 	name string
 	call func(context.Context, clients) error
 	want []string
@@ -256,8 +256,8 @@ func send(ctx context.Context, method, address string) error {
 	return a.Body.Close()
 }
 
-// said formats a call in one line, with its context.
-func said(c iam.Call) string {
+// formatCall formats a call in one line, with its context.
+func formatCall(c iam.Call) string {
 	line := c.String()
 	for _, key := range []string{"kms:encryptioncontext:owner", "kms:encryptioncontextkeys"} {
 		if v := c.Context[key]; v != nil {
@@ -268,7 +268,7 @@ func said(c iam.Call) string {
 }
 
 func TestTheSDKsRequestsAreUnderstood(t *testing.T) {
-	for _, one := range asked {
+	for _, one := range sdkCalls {
 		t.Run(one.name, func(t *testing.T) {
 			var mu sync.Mutex
 			var got []string
@@ -279,7 +279,7 @@ func TestTheSDKsRequestsAreUnderstood(t *testing.T) {
 				_, calls, err := iam.Decode(r, account)
 				assert.NoError(t, err)
 				for _, c := range calls {
-					got = append(got, said(c))
+					got = append(got, formatCall(c))
 				}
 				b, err := io.ReadAll(r.Body)
 				assert.NoError(t, err)
@@ -536,7 +536,7 @@ func TestAGuardForwardsWhatIsAllowedAndRefusesTheRest(t *testing.T) {
 		}
 		assert.Empty(t, last.Load(), "%s is forwarded", want)
 	}
-	report := ledger.Hold(read(t, stack), nil)
+	report := ledger.Compare(read(t, stack), nil)
 	assert.Len(t, report.Missing, 7, report.String())
 	assert.Equal(t, []string{"Worker: dynamodb:GetItem on table/Core (1 times)"}, report.Called)
 	assert.Contains(t, report.Unused, "Role: s3:GetObject on Blobs/*")
@@ -547,7 +547,7 @@ func TestAGuardForwardsWhatIsAllowedAndRefusesTheRest(t *testing.T) {
 	require.NoError(t, err)
 	again := &iam.Ledger{}
 	require.NoError(t, json.Unmarshal(b, again))
-	assert.Equal(t, report, again.Hold(read(t, stack), nil))
+	assert.Equal(t, report, again.Compare(read(t, stack), nil))
 }
 
 func TestAPresignedAddressIsACallOfTheRole(t *testing.T) {
@@ -576,7 +576,7 @@ func TestAPresignedAddressIsACallOfTheRole(t *testing.T) {
 	assert.Equal(t, http.StatusOK, status(http.MethodOptions, put.URL), "a browser asks before, without a signature")
 }
 
-func TestWhoMayNotListABucketIsNotToldWhatIsMissing(t *testing.T) {
+func TestAMissingKeyIsForbiddenWithoutListPermission(t *testing.T) {
 	for _, may := range []bool{true, false} {
 		template := stack
 		if may {
@@ -603,7 +603,7 @@ func TestWhoMayNotListABucketIsNotToldWhatIsMissing(t *testing.T) {
 		if may {
 			assert.ErrorContains(t, err, "StatusCode: 404")
 			assert.ErrorContains(t, head, "StatusCode: 404")
-			assert.Contains(t, ledger.Hold(read(t, template), nil).Called, "Worker: s3:ListBucket on Blobs (2 times)")
+			assert.Contains(t, ledger.Compare(read(t, template), nil).Called, "Worker: s3:ListBucket on Blobs (2 times)")
 		} else {
 			assert.ErrorContains(t, err, "AccessDenied")
 			assert.ErrorContains(t, head, "StatusCode: 403")
@@ -627,7 +627,7 @@ func TestCallsPassBeforeThereAreNames(t *testing.T) {
 }
 
 // A program that is killed during a call leaves a request that ends in the middle. AWS does nothing for it.
-func TestARequestThatDoesNotArriveWholeIsNoCall(t *testing.T) {
+func TestAnIncompleteRequestIsNotACall(t *testing.T) {
 	ledger := &iam.Ledger{}
 	guard := &iam.Guard{Stacks: read(t, stack), Ledger: ledger, Account: account,
 		Names: func() iam.Names { return iam.Names{} }, Backend: func(string) *url.URL { return nil }}
@@ -647,7 +647,7 @@ func TestExceptionsAreForWhatIsNotCalled(t *testing.T) {
 	s, ledger := read(t, stack), &iam.Ledger{}
 	call := iam.Call{Action: "dynamodb:GetItem", Resource: arns + "dynamodb:eu-central-1:000000000000:table/Core"}
 	ledger.Called(iam.Program{Name: "Worker", Role: "Role"}, call, s.Decide("Role", call))
-	report := ledger.Hold(s, map[string]string{
+	report := ledger.Compare(s, map[string]string{
 		"Role: dynamodb:* on table/Core*": "of queries", "Role: s3:GetObject on Blobs/*": "of objects",
 		"Role: kms:* on *": "of keys", "*: logs:*": "of logs",
 		"Role: dynamodb:GetItem on table/Core": "of what is called by chance", "Role: dynamodb:Scan on *": "of a scan",

@@ -141,14 +141,14 @@ func aLargeDocumentComesAndGoesByTheBucket(t *testing.T, w world) {
 
 // embedder is an embedding model that takes a while for a request. It counts the requests that the client gave up.
 type embedder struct {
-	takes   time.Duration
-	givenUp atomic.Int64
-	asked   chan struct{} // gets a value with a request, when it has none
+	takes     time.Duration
+	givenUp   atomic.Int64
+	requested chan struct{} // gets a value with a request, when it has none
 }
 
 func newEmbedder(t testing.TB, takes time.Duration) (*embedder, map[string]string) {
 	t.Helper()
-	e := &embedder{takes: takes, asked: make(chan struct{}, 1)}
+	e := &embedder{takes: takes, requested: make(chan struct{}, 1)}
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	return e, map[string]string{"OPENAI_BASE_URL": server.URL + "/v1", "EMBEDDING_MODELS": "openai/slow"}
@@ -162,7 +162,7 @@ func (e *embedder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if len(q.Input) > 1 { // chunks; otherwise it is a request for the dimensions
 		select {
-		case e.asked <- struct{}{}:
+		case e.requested <- struct{}{}:
 		default:
 		}
 		select {
@@ -190,9 +190,9 @@ func words(n int) string {
 	return b.String()
 }
 
-// aLongIngestionIsHandedOver ingests for longer than a function may run. The ingestion ends, so each function continues
+// aLongIngestionContinuesInAnotherFunction ingests for longer than a function may run. The ingestion ends, so each function continues
 // where the one before stopped. Recorded embeddings are not requested again.
-func aLongIngestionIsHandedOver(t *testing.T, w world, model *embedder) {
+func aLongIngestionContinuesInAnotherFunction(t *testing.T, w world, model *embedder) {
 	const pieces = 8
 	base := w.base(t, fields{"chunking": fields{"size": 50, "overlap": 0}})
 	w.ready(t, w.document(t, base, fields{"text": words(pieces * 64 * 50)}))
@@ -201,13 +201,13 @@ func aLongIngestionIsHandedOver(t *testing.T, w world, model *embedder) {
 }
 
 func theDocumentOfAKilledFunction(t *testing.T, w world, model *embedder) {
-	for len(model.asked) > 0 {
-		<-model.asked
+	for len(model.requested) > 0 {
+		<-model.requested
 	}
 	base := w.base(t, fields{"chunking": fields{"size": 50, "overlap": 0}})
 	document := w.document(t, base, fields{"text": "marlin " + words(4*64*50)})
 	select {
-	case <-model.asked:
+	case <-model.requested:
 	case <-time.After(time.Minute):
 		t.Fatal("nobody ingests")
 	}
@@ -266,7 +266,7 @@ func aFileIsReadByAFunctionWithoutRights(t *testing.T, w world) {
 		PresignGetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String(w.outputs["Bucket"]),
 			Key: aws.String(stored.Value.BlobPrefix())})
 	require.NoError(t, err)
-	ask, err := json.Marshal(reader.AskedText{URL: signed.URL, ContentType: "application/pdf", Name: "terms.pdf"})
+	ask, err := json.Marshal(reader.TextRequest{URL: signed.URL, ContentType: "application/pdf", Name: "terms.pdf"})
 	require.NoError(t, err)
 	out, err := lambda.NewFromConfig(w.account).Invoke(t.Context(),
 		&lambda.InvokeInput{FunctionName: aws.String(w.outputs["ReaderFunctionName"]), Payload: ask})

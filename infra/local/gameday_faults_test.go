@@ -220,7 +220,7 @@ func (d *day) sample(t *testing.T, function string) []byte {
 			_, _ = io.WriteString(w, "text")
 		}))
 		t.Cleanup(files.Close)
-		sample, err = json.Marshal(reader.AskedText{URL: files.URL, ContentType: "text/plain", Name: "a.txt"})
+		sample, err = json.Marshal(reader.TextRequest{URL: files.URL, ContentType: "text/plain", Name: "a.txt"})
 		require.NoError(t, err)
 	}
 	return sample

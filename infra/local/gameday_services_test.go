@@ -67,8 +67,8 @@ func refuse(w http.ResponseWriter, status int, name string) {
 // dynamoDB is the prefix of the names of its errors.
 const dynamoDB = "com.amazonaws.dynamodb.v20120810#"
 
-// asked offers the calls to a table to answer. If answer returns false, the table handles the call.
-func (d *day) asked(t *testing.T, table string, answer func(w http.ResponseWriter, writes bool) bool) (end func()) {
+// interceptTable offers the calls to a table to answer. If answer returns false, the table handles the call.
+func (d *day) interceptTable(t *testing.T, table string, answer func(w http.ResponseWriter, writes bool) bool) (end func()) {
 	t.Helper()
 	pass, name := tables(t), `"`+d.outputs[table+"Table"]+`"`
 	return d.instead(t, "dynamodb", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +87,7 @@ func (d *day) asked(t *testing.T, table string, answer func(w http.ResponseWrite
 func (d *day) busy(t *testing.T, table string) (end func(), count func(o *observed)) {
 	t.Helper()
 	var reads, writes atomic.Int64
-	end = d.asked(t, table, func(w http.ResponseWriter, writing bool) bool {
+	end = d.interceptTable(t, table, func(w http.ResponseWriter, writing bool) bool {
 		if writing {
 			writes.Add(1)
 		} else {
@@ -117,16 +117,16 @@ func (d *day) theAgentFails(t *testing.T) {
 	var with observed
 	require.Eventually(t, func() bool { // logs come a little later
 		with = d.more(t, with)
-		return with.says("EnteredFailed")
+		return with.logContains("EnteredFailed")
 	}, time.Minute, time.Second)
-	said, err := io.ReadAll(io.NewSectionReader(log, before.Size(), 1<<20))
+	output, err := io.ReadAll(io.NewSectionReader(log, before.Size(), 1<<20))
 	require.NoError(t, err)
 	group := d.groups["/aws/lambda/"+d.outputs["ChatFunctionName"]]
 	require.NotEmpty(t, group)
-	for line := range strings.Lines(string(said)) {
+	for line := range strings.Lines(string(output)) {
 		with.lines = append(with.lines, d.line(group, line))
 	}
-	require.True(t, with.says("run_failed"))
+	require.True(t, with.logContains("run_failed"))
 	with.values[d.metric(t, "Count", "")] = times
 	for name := range d.alarms {
 		if strings.HasSuffix(name, "Failing") || slices.Contains([]string{"GatewayErrors", "RunsUnstartable"}, name) {
@@ -165,12 +165,12 @@ func (d *day) theTableIsBusy(t *testing.T) {
 		o.values[d.metric(t, "Errors", "SweeperFunction")] = float64(sweeps.Load())
 	}
 	end, count := d.busy(t, "Core")
-	asked := observed{values: map[cloudwatch.Metric]float64{}}
-	ask(&asked)
+	measured := observed{values: map[cloudwatch.Metric]float64{}}
+	ask(&measured)
 	end()
 	begun := time.Now()
 	with := d.observe(t)
-	maps.Copy(with.values, asked.values)
+	maps.Copy(with.values, measured.values)
 	count(&with)
 	require.Eventually(t, func() bool { // logs come a little later
 		with = d.more(t, with)
@@ -210,7 +210,7 @@ func (d *day) commitsMeet(t *testing.T) {
 	}{{"Core", "hello", false}, {"Feed", "count\n/stream 60 100ms", true}} {
 		alarm := c.table + "TableConflicts"
 		var writes, met atomic.Int64
-		end := d.asked(t, c.table, func(w http.ResponseWriter, writing bool) bool {
+		end := d.interceptTable(t, c.table, func(w http.ResponseWriter, writing bool) bool {
 			if !writing || writes.Add(1)%2 == 0 || met.Load() >= most {
 				return false
 			}
@@ -270,7 +270,7 @@ func (d *day) timersAreRefused(t *testing.T) {
 	var with observed
 	require.Eventually(t, func() bool { // it is tried a few times
 		with = d.more(t, with)
-		return with.says("a timer could not be set")
+		return with.logContains("a timer could not be set")
 	}, 3*time.Minute, time.Second)
 	end()
 	begun := time.Now()
@@ -394,8 +394,8 @@ func (d *day) othersFail(t *testing.T, hook, model *standIn) {
 				return false
 			}
 			first, _ := list[0].(map[string]any)
-			tries, _ := first["attempts"].([]any)
-			return len(tries) > 0 && (want == "" || first["state"] == want)
+			attempts, _ := first["attempts"].([]any)
+			return len(attempts) > 0 && (want == "" || first["state"] == want)
 		}, time.Minute, 500*time.Millisecond)
 	}
 	modelled := func(statuses ...string) {

@@ -64,8 +64,8 @@ type logged struct {
 	line  []byte
 }
 
-// says reports whether a logged line contains this text.
-func (o observed) says(text string) bool {
+// logContains reports whether a logged line contains this text.
+func (o observed) logContains(text string) bool {
 	return slices.ContainsFunc(o.lines, func(l logged) bool { return strings.Contains(string(l.line), text) })
 }
 

@@ -28,8 +28,8 @@ import (
 	"agentplatform/internal/store/table/dynamotable"
 )
 
-// tried returns the commands of the guide that LocalStack can run: the blocks after the mark, by their heading.
-func tried(t *testing.T) map[string]string {
+// guideCommands returns the commands of the guide that LocalStack can run: the blocks after the mark, by their heading.
+func guideCommands(t *testing.T) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/operate.md")
 	require.NoError(t, err)
@@ -74,10 +74,10 @@ func operator(t *testing.T) string {
 	return operate
 }
 
-// theRunbookDoesWhatItSays leaves the world with the new operator's key, after the rotation.
-func theRunbookDoesWhatItSays(t *testing.T, w *world) {
+// theRunbookWorks leaves the world with the new operator's key, after the rotation.
+func theRunbookWorks(t *testing.T, w *world) {
 	operate := operator(t)
-	guide := tried(t)
+	guide := guideCommands(t)
 	t.Run("Restoring", func(t *testing.T) { w.isRestored(t, operate, guide["Restoring"]) })
 	t.Run("Rotating", func(t *testing.T) { w.isRotated(t, operate, guide["Rotating"]) })
 }
@@ -116,9 +116,9 @@ func (w world) isRestored(t *testing.T, operate, script string) {
 	undone := w.begin(t, w.agent(t), "message", "what will be undone")
 	w.await(t, undone, "completed", time.Minute) // nothing may write while the table is restored
 
-	said := w.guided(t, operate, script, "EARLIER="+earlier, "THEN="+then.UTC().Format(time.RFC3339))
-	assert.Contains(t, said, "this is a dry run; add -do to do it", "it is said before it is done")
-	assert.Contains(t, said, "2 objects are restored")
+	printed := w.guided(t, operate, script, "EARLIER="+earlier, "THEN="+then.UTC().Format(time.RFC3339))
+	assert.Contains(t, printed, "this is a dry run; add -do to do it", "it is said before it is done")
+	assert.Contains(t, printed, "2 objects are restored")
 	assert.Equal(t, http.StatusNotFound, w.get(t, "/runs/"+undone).status, "what came later is gone")
 	after := w.items(t, tables, core)
 	for key := range before {
@@ -167,8 +167,8 @@ func (w world) items(t *testing.T, client *dynamodb.Client, table string) map[st
 }
 
 func (w *world) isRotated(t *testing.T, operate, script string) {
-	said := w.guided(t, operate, script, "NEW_SECRET=a-new-secret-of-the-deployment")
-	assert.Contains(t, said, "WEBHOOK_SECRET")
+	printed := w.guided(t, operate, script, "NEW_SECRET=a-new-secret-of-the-deployment")
+	assert.Contains(t, printed, "WEBHOOK_SECRET")
 	id := ""
 	for _, variable := range w.environ(t, "WorkerFunctionName") {
 		if arn, is := strings.CutPrefix(variable, "SECRETS_ARN="); is {
@@ -183,10 +183,10 @@ func (w *world) isRotated(t *testing.T, operate, script string) {
 	assert.Equal(t, "a-new-secret-of-the-deployment", kept["WEBHOOK_SECRET"])
 	// the last answer has the new key, and the old one is good no more
 	var key struct{ Key string }
-	_, answers, _ := strings.Cut(said, "{")
+	_, answers, _ := strings.Cut(printed, "{")
 	for d := json.NewDecoder(strings.NewReader("{" + answers)); d.More(); {
 		key.Key = ""
-		require.NoError(t, d.Decode(&key), said)
+		require.NoError(t, d.Decode(&key), printed)
 	}
 	assert.Equal(t, http.StatusUnauthorized, w.get(t, "/agents").status)
 	w.Key = key.Key

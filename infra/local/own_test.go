@@ -191,7 +191,7 @@ func TestADeployment(t *testing.T) {
 		test func(*testing.T, world)
 	}{
 		{"OnlyOneOfManyMessagesGetsTheChat", onlyOneOfManyMessagesGetsTheChat},
-		{"AMessageThatIsNoNudgeEndsAmongTheDeadLetters", aMessageThatIsNoNudgeEndsAmongTheDeadLetters},
+		{"AMessageThatIsNoNudgeEndsAmongTheDeadLetters", anInvalidMessageEndsAmongTheDeadLetters},
 		{"AStreamComesLineByLine", aStreamComesLineByLine},
 		{"ALargeFileGoesToTheBucketDirectly", aLargeFileGoesToTheBucketDirectly},
 		{"ALargeDocumentComesAndGoesByTheBucket", aLargeDocumentComesAndGoesByTheBucket},
@@ -230,7 +230,7 @@ func onlyOneOfManyMessagesGetsTheChat(t *testing.T, w world) {
 	assert.Equal(t, map[int]int{http.StatusAccepted: 1, http.StatusConflict: 63}, statuses)
 }
 
-func aMessageThatIsNoNudgeEndsAmongTheDeadLetters(t *testing.T, w world) {
+func anInvalidMessageEndsAmongTheDeadLetters(t *testing.T, w world) {
 	client := sqs.NewFromConfig(w.account)
 	_, err := client.SendMessage(t.Context(),
 		&sqs.SendMessageInput{QueueUrl: aws.String(w.outputs["RunQueueAddress"]), MessageBody: aws.String("poison")})
@@ -267,8 +267,8 @@ func TestWhenTheSweeperDoesNotRun(t *testing.T) {
 	t.Parallel()
 	w := startWithoutSweeps(t, map[string]string{"PAUSE_EXPIRY": "30s"})
 	t.Run("APauseExpiresThroughStepFunctions", func(t *testing.T) { aPauseExpiresThroughStepFunctions(t, w) })
-	t.Run("TheRunbookDoesWhatItSays", func(t *testing.T) { theRunbookDoesWhatItSays(t, &w) })
-	t.Run("ALostNudgeIsFoundByTheSweeper", func(t *testing.T) { aLostNudgeIsFoundByTheSweeper(t, w) })
+	t.Run("TheRunbookDoesWhatItSays", func(t *testing.T) { theRunbookWorks(t, &w) })
+	t.Run("ALostNudgeIsFoundByTheSweeper", func(t *testing.T) { aLostWakeupIsFoundByTheSweeper(t, w) })
 }
 
 func aPauseExpiresThroughStepFunctions(t *testing.T, w world) {
@@ -303,7 +303,7 @@ func aPauseExpiresThroughStepFunctions(t *testing.T, w world) {
 	assert.Eventually(t, func() bool { return status() == "ABORTED" }, time.Minute, 100*time.Millisecond)
 }
 
-func aLostNudgeIsFoundByTheSweeper(t *testing.T, w world) {
+func aLostWakeupIsFoundByTheSweeper(t *testing.T, w world) {
 	agent := w.agent(t)
 	// A chat function whose wakeups go to a queue that nothing reads.
 	deaf := &runtime{
@@ -388,10 +388,10 @@ func operatorCommandsWork(t *testing.T, w world) {
 			&sqs.SendMessageInput{QueueUrl: aws.String(w.outputs["WebhookDeadAddress"]), MessageBody: &body})
 		require.NoError(t, err)
 	}
-	said := operate("-do", "redrive", "webhook")
-	assert.Contains(t, said, "sent again")
-	assert.Contains(t, said, "stays, because it would fail again")
-	assert.Contains(t, said, "2 dead letters")
+	output := operate("-do", "redrive", "webhook")
+	assert.Contains(t, output, "sent again")
+	assert.Contains(t, output, "stays, because it would fail again")
+	assert.Contains(t, output, "2 dead letters")
 	for _, name := range []string{"webhook", "ingest"} {
 		prints, _ := apart("invoke", name, "../../events/samples/"+name+".json")
 		assert.JSONEq(t, `{"batchItemFailures":null}`, prints)
@@ -427,8 +427,8 @@ func TestAnotherFunctionGoesOn(t *testing.T) {
 			}
 		})
 	}
-	both("AtTheEndOfItsTime", func(t *testing.T) { aLongRunIsHandedOver(t, w) },
-		func(t *testing.T) { aLongIngestionIsHandedOver(t, w, model) })
+	both("AtTheEndOfItsTime", func(t *testing.T) { aLongRunContinuesInAnotherFunction(t, w) },
+		func(t *testing.T) { aLongIngestionContinuesInAnotherFunction(t, w, model) })
 	both("AfterAKill", func(t *testing.T) { theRunOfAKilledWorker(t, w) },
 		func(t *testing.T) { theDocumentOfAKilledFunction(t, w, model) })
 }
@@ -484,7 +484,7 @@ func theRunOfAKilledWorker(t *testing.T, w world) {
 	assert.GreaterOrEqual(t, w.stored(t, run).Attempt, 2)
 }
 
-func aLongRunIsHandedOver(t *testing.T, w world) {
+func aLongRunContinuesInAnotherFunction(t *testing.T, w world) {
 	message := strings.Repeat("/sleep 1500ms\n/tool echo {\"text\":\"a\"}\n", 8)
 	run := w.begin(t, w.agent(t), "message", message)
 	w.await(t, run, "completed", 2*time.Minute)

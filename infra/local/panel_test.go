@@ -59,13 +59,13 @@ func TestThePanelOfADeployment(t *testing.T) {
 	})
 	const measures = "FirstPage|TenThousandRuns|LeavesNothingBehind|LeaveNothingBehind|AsksWithMeasure|" +
 		"RuleOfAccessibility|Screenshots"
-	told := exec.Command(stories, "-test.v", "-test.parallel", "3", "-test.timeout", "20m",
+	cmd := exec.Command(stories, "-test.v", "-test.parallel", "3", "-test.timeout", "20m",
 		"-test.run", cmp.Or(os.Getenv("PANEL_STORIES"), ofADeployment), "-test.skip", measures)
-	told.Dir = "../../internal/api/panel/browser"
-	told.Env = append(os.Environ(), "PANEL_URL="+w.URL[:len(w.URL)-len("/api/v1")], "OPERATOR_KEY="+w.Key,
+	cmd.Dir = "../../internal/api/panel/browser"
+	cmd.Env = append(os.Environ(), "PANEL_URL="+w.URL[:len(w.URL)-len("/api/v1")], "OPERATOR_KEY="+w.Key,
 		"SITES="+strconv.Itoa(len(sites)))
-	told.ExtraFiles = sites
-	out, err = told.CombinedOutput()
+	cmd.ExtraFiles = sites
+	out, err = cmd.CombinedOutput()
 	assert.NoError(t, err)
 	t.Log(strings.Join(slices.DeleteFunc(strings.Split(string(out), "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "=== RUN") || strings.HasPrefix(line, "=== PAUSE")

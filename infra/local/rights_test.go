@@ -53,7 +53,7 @@ func concluded(whole bool) int {
 		fmt.Println("rights:", err)
 		return 1
 	}
-	report := called.Hold(stacks, exceptions)
+	report := called.Compare(stacks, exceptions)
 	if !whole {
 		report.Unused, report.Stale = nil, nil
 	} else {

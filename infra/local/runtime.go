@@ -41,13 +41,13 @@ type runtime struct {
 
 // environment is one process with its runtime API.
 type environment struct {
-	next    chan *invocation
-	current *invocation
-	process *exec.Cmd
-	server  *http.Server
-	ended   chan struct{}
-	ready   chan struct{} // closed when it asks for its first invocation: its init phase is over
-	asked   sync.Once
+	next      chan *invocation
+	current   *invocation
+	process   *exec.Cmd
+	server    *http.Server
+	ended     chan struct{}
+	ready     chan struct{} // closed when it asks for its first invocation: its init phase is over
+	readyOnce sync.Once
 }
 
 type invocation struct {
@@ -162,7 +162,7 @@ func (r *runtime) close() {
 func (e *environment) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	path := strings.TrimPrefix(q.URL.Path, "/2018-06-01/runtime/")
 	if path == "invocation/next" {
-		e.asked.Do(func() { close(e.ready) })
+		e.readyOnce.Do(func() { close(e.ready) })
 		select {
 		case inv := <-e.next:
 			e.current = inv

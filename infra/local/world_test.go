@@ -226,8 +226,8 @@ func (d *deployment) streamService(t testing.TB, environ []string, log io.Writer
 	})
 	var address []byte
 	require.Eventually(t, func() bool {
-		said, err := os.ReadFile(own.Name())
-		if m := servingAt.FindSubmatch(said); err == nil && m != nil {
+		output, err := os.ReadFile(own.Name())
+		if m := servingAt.FindSubmatch(output); err == nil && m != nil {
 			address = m[1]
 		}
 		return address != nil

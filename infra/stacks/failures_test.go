@@ -165,7 +165,7 @@ func (f *front) blocked(raised []string) bool {
 
 // A tenant whose agent fails every run raises no alarm and stops no deploy, for an hour. A failure of the service does
 // both, also next to such a tenant, and for answers of the service and of the gateway.
-func TestAlarmsTellAFailedRunFromAFailureOfTheService(t *testing.T) {
+func TestAlarmsDistinguishAFailedRunFromAFailureOfTheService(t *testing.T) {
 	const length, settled = 60, 15 // minutes
 	f, midnight := newFront(t), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	both := []string{"ChatFailing", "GatewayErrors"}

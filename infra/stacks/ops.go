@@ -258,10 +258,10 @@ func (o *ops) alarmsOfWork() {
 		name, failed, attempts string
 		above                  float64 // percent
 	}{
-		{"WebhooksFailing", cloud.WebhookFailed, cloud.WebhookTried, 50},
-		{"ModelsFailing", cloud.ModelFailed, cloud.ModelTried, 5},
+		{"WebhooksFailing", cloud.WebhookFailed, cloud.WebhookAttempts, 50},
+		{"ModelsFailing", cloud.ModelFailed, cloud.ModelAttempts, 5},
 		{"IngestionsFailing", cloud.IngestFailed, cloud.IngestEnded, 5},
-		{"SearchesFailing", cloud.SearchFailed, cloud.SearchTried, 5},
+		{"SearchesFailing", cloud.SearchFailed, cloud.SearchAttempts, 5},
 	} {
 		o.alarm(alarm{name: share.name, above: share.above, points: 3, of: 3,
 			metric: ratio(o.own(share.failed, "Sum", 5), o.own(share.attempts, "Sum", 5))})
@@ -313,7 +313,7 @@ func (o *ops) dashboard() {
 		graph("Models: a call, ms", both(cloud.ModelTime)...),
 		graph("Tools: a call, ms", both(cloud.ToolTime)...),
 		graph("Models and tools: calls, and those that failed",
-			sums(cloud.ModelTried, cloud.ModelFailed, cloud.ToolTried, cloud.ToolFailed)...),
+			sums(cloud.ModelAttempts, cloud.ModelFailed, cloud.ToolAttempts, cloud.ToolFailed)...),
 	)
 	board.AddWidgets(
 		graph("Runs that entered a status", funnel...),
@@ -326,7 +326,7 @@ func (o *ops) dashboard() {
 			aws("AWS/DynamoDB", "TransactionConflict", "Sum", 1, core),
 			aws("AWS/DynamoDB", "WriteThrottleEvents", "Sum", 1, core)),
 		graph("Webhooks tried and failed; streams",
-			append(sums(cloud.WebhookTried, cloud.WebhookFailed), o.own(cloud.OpenStreams, "Average", 1))...),
+			append(sums(cloud.WebhookAttempts, cloud.WebhookFailed), o.own(cloud.OpenStreams, "Average", 1))...),
 	)
 	board.AddWidgets(
 		graph("Ingestions that ended, and failed for reasons of ours", sums(cloud.IngestEnded, cloud.IngestFailed)...),

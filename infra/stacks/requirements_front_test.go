@@ -241,7 +241,7 @@ var frontRequirements = []requirement{
 		}
 	}},
 	{"all clients together may ask as often as the stage says", func(all templates) (wrong []string) {
-		said, err := stage.Named("prod", "someone@example.com")
+		prod, err := stage.Named("prod", "someone@example.com")
 		if err != nil {
 			return []string{err.Error()}
 		}
@@ -251,8 +251,8 @@ var frontRequirements = []requirement{
 		}
 		limit := object(limits[0])
 		if limit["HttpMethod"] != "*" || limit["ResourcePath"] != "/*" ||
-			number(limit["ThrottlingRateLimit"]) != float64(said.Rate) ||
-			number(limit["ThrottlingBurstLimit"]) != float64(said.Burst) {
+			number(limit["ThrottlingRateLimit"]) != float64(prod.Rate) ||
+			number(limit["ThrottlingBurstLimit"]) != float64(prod.Burst) {
 			wrong = append(wrong, text(limit))
 		}
 		return wrong

@@ -31,11 +31,11 @@ var opsRequirements = []requirement{
 			if !all.admits(topic, "cloudwatch.amazonaws.com") {
 				wrong = append(wrong, topic+" does not let CloudWatch publish")
 			}
-			heard := false
+			subscribed := false
 			for _, s := range all.of("AWS::SNS::Subscription") {
-				heard = heard || strings.Contains(text(s["TopicArn"]), topic)
+				subscribed = subscribed || strings.Contains(text(s["TopicArn"]), topic)
 			}
-			if !heard {
+			if !subscribed {
 				wrong = append(wrong, topic+" has nobody who hears it")
 			}
 		}
@@ -90,11 +90,11 @@ var opsRequirements = []requirement{
 			if group == nil || filter["FilterPattern"] != `{ $.level = "ERROR" }` {
 				wrong = append(wrong, name+" filters "+text(filter))
 			}
-			heard := false
+			alarmed := false
 			for _, a := range alarms {
-				heard = heard || strings.Contains(text(a["Metrics"]), `"`+name+`"`)
+				alarmed = alarmed || strings.Contains(text(a["Metrics"]), `"`+name+`"`)
 			}
-			if !heard {
+			if !alarmed {
 				wrong = append(wrong, name+" raises no alarm")
 			}
 		}
@@ -152,8 +152,8 @@ var opsRequirements = []requirement{
 		wrong []string,
 	) {
 		for name, commit := range map[string]string{"Commit": "0123abc", "CommitBefore": "9876fed"} {
-			if said := object(object(all["Service"]["Outputs"])[name])["Value"]; said != commit {
-				wrong = append(wrong, fmt.Sprint(name, " is ", said))
+			if got := object(object(all["Service"]["Outputs"])[name])["Value"]; got != commit {
+				wrong = append(wrong, fmt.Sprint(name, " is ", got))
 			}
 			for what, stack := range all {
 				if strings.Contains(text(stack["Resources"]), commit) {

@@ -75,7 +75,7 @@ type function struct {
 	indexes     bool // may read the core table's indexes
 	watches     bool // may read streams of runs, and record that they have readers
 	shares      bool // counts requests of keys together with other processes; those that watch do, too
-	tells       bool // may write streams of runs for their readers
+	publishes   bool // may write streams of runs for their readers
 	bucket      may
 	sends       []string // queues that it may send to
 	stopsPauses bool
@@ -108,7 +108,7 @@ const (
 	reader = "reader"
 )
 
-var asked = map[string]string{broker: "BROKER_FUNCTION", reader: "READER_FUNCTION"}
+var functionVariables = map[string]string{broker: "BROKER_FUNCTION", reader: "READER_FUNCTION"}
 
 // The queues.
 const (
@@ -142,7 +142,7 @@ var functions = []function{
 	// compiles the PDF reader. With more memory it is faster.
 	{name: reader, memory: 1024, timeout: int(files.Longest/time.Second) + 10, bare: true},
 	// It waits for a model most of its time, and its memory determines its price.
-	{name: "worker", memory: 224, timeout: 900, core: write, tells: true, bucket: write,
+	{name: "worker", memory: 224, timeout: 900, core: write, publishes: true, bucket: write,
 		sends: []string{runQueue, webhookQueue}, stopsPauses: true, waitsPauses: true,
 		opens: []string{toolkits}, secrets: true, calls: true, embeds: true, vectors: searches, loops: true,
 		asks: reader, traces: true},
@@ -341,7 +341,7 @@ func (v *service) function(f function) {
 		environment = nil
 	}
 	if f.asks != "" {
-		environment[asked[f.asks]] = v.Live[f.asks].FunctionArn()
+		environment[functionVariables[f.asks]] = v.Live[f.asks].FunctionArn()
 	}
 	recursion := awslambda.RecursiveLoop_TERMINATE
 	if f.loops {
@@ -404,7 +404,7 @@ func (v *service) grant(to awsiam.IGrantable, f function) {
 	allow(f.core >= write, tableWrites, core)
 	allow(f.indexes, rangeReads, jsii.String(*core+"/index/*"))
 	allow(f.watches, streamReads, feed)
-	allow(f.tells, streamWrites, feed)
+	allow(f.publishes, streamWrites, feed)
 	allow(f.shares, keyShares, feed)
 	objects := v.data.Bucket.ArnForObjects(jsii.String("*"))
 	allow(f.bucket >= read, []string{"s3:GetObject"}, objects)

@@ -92,7 +92,7 @@ func (v *service) workerService() {
 		metric: cloud.RunsAtWork, busy: workersBusy * stage.RunsATask,
 		environment: map[string]*string{
 			"WORKERS": jsii.String(strconv.Itoa(stage.RunsATask)), "GOMEMLIMIT": jsii.String(workerHeap),
-			asked[reader]: v.Live[reader].FunctionArn(),
+			functionVariables[reader]: v.Live[reader].FunctionArn(),
 		},
 	})
 	task.AddToTaskRolePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{

@@ -108,8 +108,8 @@ const (
 	unreserved = 100
 	// Sweeps is the number of sweeps at the same time: a late one and the next.
 	Sweeps = 2
-	// Reads is the number of files of messages that are read at the same time, each in a function.
-	Reads = 20
+	// FileReads is the number of files of messages that are read at the same time, each in a function.
+	FileReads = 20
 	// Trials is the number of parallel calls from the api function to another function.
 	Trials = 20
 	// RunsATask is the number of parallel runs in one container.
@@ -124,7 +124,7 @@ func (s Stage) Reserved() map[string]int {
 	}
 	parts := map[string]int{
 		"chat": s.Chats, "api": s.Requests, "worker": s.Workers, "webhook": s.Senders, "ingest": s.Ingesters,
-		"job": s.Jobs, "sweeper": Sweeps, "broker": Trials, "reader": Reads,
+		"job": s.Jobs, "sweeper": Sweeps, "broker": Trials, "reader": FileReads,
 	}
 	if s.WorkerTasks > 0 {
 		delete(parts, "worker") // nothing invokes it

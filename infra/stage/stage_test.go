@@ -44,7 +44,7 @@ func TestNothingIsLeftOutOfAWholeStage(t *testing.T) {
 }
 
 func TestEachInvalidFieldIsNamed(t *testing.T) {
-	for says, spoil := range map[string]func(*stage.Stage){
+	for wantErr, spoil := range map[string]func(*stage.Stage){
 		"Name":        func(s *stage.Stage) { s.Name = "Prod-1" },
 		"AlarmEmail":  func(s *stage.Stage) { s.AlarmEmail = "nobody" },
 		"LogDays":     func(s *stage.Stage) { s.LogDays = 8 },
@@ -73,13 +73,13 @@ func TestEachInvalidFieldIsNamed(t *testing.T) {
 	} {
 		s := draft(t, "prod")
 		spoil(&s)
-		require.ErrorContains(t, s.Validate(), says)
+		require.ErrorContains(t, s.Validate(), wantErr)
 	}
 }
 
 // A setting that a function would refuse at its start is refused before anything is deployed.
 func TestSettingsAreReadAsTheFunctionsWill(t *testing.T) {
-	for says, settings := range map[string]map[string]string{
+	for wantErr, settings := range map[string]map[string]string{
 		"RATE_LIMIT":                           {"RATE_LIMIT": "abc"},
 		"RATE_LIMITS is no setting":            {"RATE_LIMITS": "600"},
 		"OPENAI_API_KEY is a secret":           {"OPENAI_API_KEY": "sk-x"},
@@ -97,7 +97,7 @@ func TestSettingsAreReadAsTheFunctionsWill(t *testing.T) {
 	} {
 		s := draft(t, "dev")
 		s.Settings = settings
-		require.ErrorContains(t, s.Validate(), says)
+		require.ErrorContains(t, s.Validate(), wantErr)
 	}
 	s := draft(t, "dev")
 	s.Settings = map[string]string{"RATE_LIMIT": "100", "CACHE_LIFE": "5s",

@@ -89,7 +89,7 @@ func first(ctx context.Context, out io.Writer, store *record.Store, ifNone, agai
 		return err
 	}
 	// It sets no secret that would have to be sealed.
-	made, err := tenant.New(store, store.Known(), host.System(), tenant.Defaults{}, nil).Bootstrap(ctx)
+	made, err := tenant.New(store, store.Cached(), host.System(), tenant.Defaults{}, nil).Bootstrap(ctx)
 	if err != nil {
 		return err
 	}

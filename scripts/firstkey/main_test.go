@@ -51,7 +51,7 @@ func printed(t *testing.T, in table.Table, ifNone, again bool) (key string, err 
 func opens(t *testing.T, in table.Table, key string) bool {
 	t.Helper()
 	s := stored(in)
-	p, err := tenant.New(s, s.Known(), host.System(), tenant.Defaults{}, nil).Authenticate(t.Context(), key)
+	p, err := tenant.New(s, s.Cached(), host.System(), tenant.Defaults{}, nil).Authenticate(t.Context(), key)
 	return err == nil && p.Level == tenant.LevelOperator
 }
 

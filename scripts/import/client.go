@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	callTime  = 2 * time.Minute  // of one request
-	maxAnswer = 32 << 20         // bytes of an answer
-	maxTries  = 6                // attempts of a request that is refused for now
-	maxWait   = 30 * time.Second // between two attempts
-	maxPages  = 1000             // of a list, of 100 rows each
-	inForm    = 3 << 20          // bytes of a file in a form: a gateway takes 4 MiB with all other fields
+	callTime    = 2 * time.Minute  // of one request
+	maxAnswer   = 32 << 20         // bytes of an answer
+	maxAttempts = 6                // attempts of a request that is refused for now
+	maxWait     = 30 * time.Second // between two attempts
+	maxPages    = 1000             // of a list, of 100 rows each
+	inForm      = 3 << 20          // bytes of a file in a form: a gateway takes 4 MiB with all other fields
 )
 
 // client calls the API with a key.
@@ -91,10 +91,10 @@ func (c *client) call(ctx context.Context, method, path string, body, into any) 
 func (c *client) send(
 	ctx context.Context, method, address string, header map[string]string, body []byte, into any,
 ) error {
-	for try := 1; ; try++ {
+	for attempt := 1; ; attempt++ {
 		err := c.once(ctx, method, address, header, body, into)
 		r, refused := errors.AsType[*refusal](err)
-		if !refused || !r.passing() || try == maxTries {
+		if !refused || !r.passing() || attempt == maxAttempts {
 			return err
 		}
 		timer := time.NewTimer(min(max(r.wait, time.Second), maxWait))
@@ -198,11 +198,11 @@ func (c *client) upload(
 	}
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
-	said, err := json.Marshal(metadata)
+	encoded, err := json.Marshal(metadata)
 	if err != nil {
 		return made, err
 	}
-	err = errors.Join(form.WriteField("title", title), form.WriteField("metadata", string(said)))
+	err = errors.Join(form.WriteField("title", title), form.WriteField("metadata", string(encoded)))
 	part, failed := form.CreateFormFile("file", name)
 	if err = errors.Join(err, failed); err == nil {
 		_, err = part.Write(content)

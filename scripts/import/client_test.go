@@ -16,13 +16,13 @@ import (
 // answers is a transport that returns these statuses in turn, then the last one for ever. It counts the requests.
 type answers struct {
 	statuses []int
-	asked    int
+	requests int
 	keys     []string
 }
 
 func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
-	status := a.statuses[min(a.asked, len(a.statuses)-1)]
-	a.asked++
+	status := a.statuses[min(a.requests, len(a.statuses)-1)]
+	a.requests++
 	a.keys = append(a.keys, r.Header.Get("Authorization"))
 	return &http.Response{
 		StatusCode: status, Header: http.Header{"Retry-After": {"7"}}, Request: r,
@@ -33,12 +33,12 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestWhatIsRefusedForNowIsSentAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		statuses []int
-		asked    int
+		requests int
 		waited   time.Duration
-		says     string
+		wantErr  string
 	}{
 		"once busy":      {[]int{503, 429, 200}, 3, 14 * time.Second, ""},
-		"busy for good":  {[]int{429}, maxTries, 35 * time.Second, "m (429 c)"},
+		"busy for good":  {[]int{429}, maxAttempts, 35 * time.Second, "m (429 c)"},
 		"wrong":          {[]int{400}, 1, 0, "m (400 c)"},
 		"leads away":     {[]int{307}, 1, 0, "m (307 c)"},
 		"outcome unsure": {[]int{500}, 1, 0, "m (500 c)"},
@@ -51,11 +51,11 @@ func TestWhatIsRefusedForNowIsSentAgain(t *testing.T) {
 				began := time.Now()
 				err := client.call(t.Context(), http.MethodPost, "/agents", map[string]any{}, nil)
 				assert.Equal(t, c.waited, time.Since(began))
-				assert.Equal(t, c.asked, api.asked)
-				if c.says == "" {
+				assert.Equal(t, c.requests, api.requests)
+				if c.wantErr == "" {
 					require.NoError(t, err)
 				} else {
-					require.EqualError(t, err, c.says)
+					require.EqualError(t, err, c.wantErr)
 				}
 				assert.Equal(t, "Bearer k", api.keys[0])
 			})

@@ -394,14 +394,14 @@ func TestServersThatLackTheirTools(t *testing.T) {
 	const form = `{"assistant_id":"a1","graph_id":"g","name":"A","config":{"configurable":
 		{"mcp_config":{"url":"http://%s","tools":[%s]}}}}`
 	before := w.counts()["toolkits"]
-	for tools, says := range map[string]string{
+	for tools, want := range map[string]string{
 		`"away"`:                                "none of its tools is left",
 		strings.Repeat(`"echo",`, 3) + gone(40): "lacks 16 or more of its tools",
 	} {
 		status, out, _ := w.imports(w.url, w.export(fmt.Sprintf(form, w.tools, tools)), "-bearer",
 			w.tools+"=TOOLS_TOKEN")
 		assert.Equal(t, failed, status)
-		assert.Contains(t, out, says)
+		assert.Contains(t, out, want)
 		assert.LessOrEqual(t, strings.Count(out, "the server has no tool"), 16)
 		assert.Equal(t, before, w.counts()["toolkits"])
 	}
@@ -419,18 +419,18 @@ func gone(n int) string {
 
 // Sources with one name are one knowledge base, also those of two people's files. An import that adds to it reports
 // that.
-func TestASourceThatIsThereAlreadyIsSaid(t *testing.T) {
+func TestASourceThatIsThereAlreadyIsReported(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	const form = `{"agents":[{"name":"%[1]s","system":"s","source_ids":["s0"]}],"tools":[],
 		"sources":[{"id":"s0","name":"notes"}],
 		"files":[{"source_id":"s0","file_name":"%[1]s.txt","content":"of %[1]s"}]}`
 	for _, c := range []struct {
-		name string
-		said bool
+		name     string
+		reported bool
 	}{{"Anna", false}, {"Anna", false}, {"Bert", true}, {"Bert", false}} {
 		out := w.succeeds(w.export(fmt.Sprintf(form, c.name)))
-		assert.Equal(t, c.said, strings.Contains(out, "all agents that have a source of this name"), out)
+		assert.Equal(t, c.reported, strings.Contains(out, "all agents that have a source of this name"), out)
 	}
 	assert.Equal(t, 2, w.counts()["documents"])
 }
@@ -479,7 +479,7 @@ func TestADryRunCallsNothing(t *testing.T) {
 }
 
 // The exit status shows that a part of the export is missing, although the rest was made.
-func TestWhatCannotBeReadIsNoSuccess(t *testing.T) {
+func TestWhatCannotBeReadIsNotASuccess(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	from := w.folder(map[string]string{
@@ -497,9 +497,9 @@ func TestMistakesOfTheCommandLine(t *testing.T) {
 	t.Parallel()
 	none := func(string) string { return "" }
 	for name, c := range map[string]struct {
-		args []string
-		says string
-		want int
+		args    []string
+		wantErr string
+		want    int
 	}{
 		"no export":   {nil, "-from is required", misuse},
 		"more":        {[]string{"-from", "x", "y"}, "-from is required", misuse},
@@ -514,7 +514,7 @@ func TestMistakesOfTheCommandLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
 			assert.Equal(t, c.want, run(t.Context(), c.args, none, &out, &errs))
-			assert.Contains(t, errs.String(), c.says)
+			assert.Contains(t, errs.String(), c.wantErr)
 		})
 	}
 }

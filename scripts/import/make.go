@@ -47,7 +47,7 @@ var errPartly = errors.New("some parts could not be created: run again to contin
 // make returns an error when something could not be made.
 func (m *maker) make(ctx context.Context) error {
 	m.toolkits, m.bases, m.titles = map[string]string{}, map[string]string{}, map[string]string{}
-	m.say("")
+	m.printf("")
 	err := m.all(ctx)
 	var b strings.Builder
 	fmt.Fprintf(&b, "\ncreated %d, already present %d\n", m.made, m.there)
@@ -59,7 +59,7 @@ func (m *maker) make(ctx context.Context) error {
 		b.WriteString("\n")
 		plan.WriteFindings(&b, "what failed", m.failures)
 	}
-	m.say("%s", strings.TrimSuffix(b.String(), "\n"))
+	m.printf("%s", strings.TrimSuffix(b.String(), "\n"))
 	if err == nil && len(m.failures) > 0 {
 		err = errPartly
 	}
@@ -77,7 +77,7 @@ func (m *maker) all(ctx context.Context) error {
 	return nil
 }
 
-func (m *maker) say(format string, args ...any) {
+func (m *maker) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(m.out, format+"\n", args...)
 }
 
@@ -89,7 +89,7 @@ func (m *maker) report(made bool, what, name string) {
 	} else {
 		m.there++
 	}
-	m.say("%s %s %s", verb, what, plan.Clean(name))
+	m.printf("%s %s %s", verb, what, plan.Clean(name))
 }
 
 // note reports something that did not fit this deployment.
@@ -273,7 +273,7 @@ func (m *maker) addDocument(ctx context.Context, base, baseName string, d plan.D
 		return nil
 	}
 	m.titles[made.ID] = d.Title
-	m.say("sent document %s", plan.Clean(d.Title))
+	m.printf("sent document %s", plan.Clean(d.Title))
 	m.waiting = append(m.waiting, waiting{base, made.ID, d.Title, source})
 	return nil
 }
@@ -475,7 +475,7 @@ func (m *maker) complete(ctx context.Context, a *plan.Agent, there agentRow, mod
 	if len(patch) == 0 {
 		return nil
 	}
-	m.say("changed agent %s: %s", plan.Clean(a.Name), strings.Join(slices.Sorted(maps.Keys(patch)), ", "))
+	m.printf("changed agent %s: %s", plan.Clean(a.Name), strings.Join(slices.Sorted(maps.Keys(patch)), ", "))
 	patch["skip_check"] = true
 	return m.send(ctx, a, http.MethodPatch, "/agents/"+there.ID, patch)
 }
@@ -534,7 +534,7 @@ func (m *maker) await(ctx context.Context) error {
 		}
 	}
 	if len(m.waiting) > 0 {
-		m.say("%d documents are in", len(m.waiting))
+		m.printf("%d documents are in", len(m.waiting))
 	}
 	return nil
 }

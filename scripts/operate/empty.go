@@ -42,9 +42,9 @@ func (o *operator) empty(ctx context.Context, what string) error {
 			return fmt.Errorf("%s stays: %s", aws.ToString(out.Errors[0].Key), aws.ToString(out.Errors[0].Message))
 		}
 	}
-	o.say("%d versions of objects in %s are deleted", count, bucket)
+	o.printf("%d versions of objects in %s are deleted", count, bucket)
 	if !o.do {
-		o.say("this is a dry run; add -do to do it")
+		o.printf("this is a dry run; add -do to do it")
 	}
 	return nil
 }

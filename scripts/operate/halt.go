@@ -40,7 +40,7 @@ func (o *operator) halt(ctx context.Context, stop bool, what string) error {
 			continue
 		}
 		if !o.do {
-			o.say("%s would be %s; add -do to do it", name, map[bool]string{true: "stopped", false: "started"}[stop])
+			o.printf("%s would be %s; add -do to do it", name, map[bool]string{true: "stopped", false: "started"}[stop])
 			continue
 		}
 		function, err := o.lambdas.GetFunction(ctx,
@@ -74,7 +74,7 @@ func (o *operator) stop(ctx context.Context, name string, f *lambda.GetFunctionO
 			return err
 		}
 	}
-	o.say("%s is stopped", name)
+	o.printf("%s is stopped", name)
 	_, err := o.lambdas.PutFunctionConcurrency(ctx, &lambda.PutFunctionConcurrencyInput{
 		FunctionName: f.Configuration.FunctionName, ReservedConcurrentExecutions: aws.Int32(0)})
 	return err
@@ -83,7 +83,7 @@ func (o *operator) stop(ctx context.Context, name string, f *lambda.GetFunctionO
 func (o *operator) start(ctx context.Context, name string, f *lambda.GetFunctionOutput) error {
 	before, stopped := f.Tags[partBefore]
 	if !stopped {
-		o.say("%s was not stopped", name)
+		o.printf("%s was not stopped", name)
 		return nil
 	}
 	var err error
@@ -97,7 +97,7 @@ func (o *operator) start(ctx context.Context, name string, f *lambda.GetFunction
 	if err != nil {
 		return err
 	}
-	o.say("%s is started, with the concurrency %s of its own", name, before)
+	o.printf("%s is started, with the concurrency %s of its own", name, before)
 	_, err = o.lambdas.UntagResource(ctx,
 		&lambda.UntagResourceInput{Resource: f.Configuration.FunctionArn, TagKeys: []string{partBefore}})
 	return err
@@ -112,7 +112,7 @@ func (o *operator) listen(ctx context.Context, read bool) error {
 			return err
 		}
 		if !o.do {
-			o.say("the queue %s would be read: %t; add -do to do it", name, read)
+			o.printf("the queue %s would be read: %t; add -do to do it", name, read)
 			continue
 		}
 		queue, err := o.queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &address,
@@ -135,7 +135,7 @@ func (o *operator) listen(ctx context.Context, read bool) error {
 			}
 			changed = append(changed, aws.ToString(m.UUID))
 		}
-		o.say("the queue %s is read: %t", name, read)
+		o.printf("the queue %s is read: %t", name, read)
 	}
 	for _, id := range changed {
 		if err := o.settled(ctx, id); err != nil {
@@ -146,13 +146,13 @@ func (o *operator) listen(ctx context.Context, read bool) error {
 }
 
 const (
-	settleTries = 900 // Lambda takes a minute or two to change whether a queue is read
-	settleEvery = 200 * time.Millisecond
+	settleAttempts = 900 // Lambda takes a minute or two to change whether a queue is read
+	settleEvery    = 200 * time.Millisecond
 )
 
 // settled waits until a mapping is no longer changing. Before that it accepts no update.
 func (o *operator) settled(ctx context.Context, id string) error {
-	for range settleTries {
+	for range settleAttempts {
 		m, err := o.lambdas.GetEventSourceMapping(ctx, &lambda.GetEventSourceMappingInput{UUID: &id})
 		if err != nil {
 			return err

@@ -33,7 +33,7 @@ func (f *functions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path, _ := url.PathUnescape(r.URL.EscapedPath())
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	last := parts[len(parts)-1]
-	defer f.look()
+	defer f.observe()
 	name := last[strings.LastIndex(last, ":")+1:]
 	mapping := func(id string) map[string]any {
 		state := map[bool]string{true: "Enabled", false: "Disabled"}[f.read[id]]
@@ -97,8 +97,8 @@ func (f *functions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(out)
 }
 
-// look records whether a queue is read for a stopped function. A mapping that is changing still reads.
-func (f *functions) look() {
+// observe records whether a queue is read for a stopped function. A mapping that is changing still reads.
+func (f *functions) observe() {
 	stopped, read := false, false
 	for _, part := range f.own {
 		stopped = stopped || part == 0

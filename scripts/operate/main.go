@@ -115,7 +115,7 @@ func run(ctx context.Context, out io.Writer, stage string, do bool, args []strin
 	case "show":
 		return o.show(ctx, which)
 	case "nudge":
-		return o.nudge(ctx, which)
+		return o.sendWakeup(ctx, which)
 	case "slots":
 		return o.slots(ctx, which)
 	case "stop", "start":
@@ -135,7 +135,9 @@ func run(ctx context.Context, out io.Writer, stage string, do bool, args []strin
 	}
 }
 
-func (o *operator) say(format string, args ...any) { _, _ = fmt.Fprintf(o.out, format+"\n", args...) }
+func (o *operator) printf(format string, args ...any) {
+	_, _ = fmt.Fprintf(o.out, format+"\n", args...)
+}
 
 // queue finds a queue and its dead-letter queue by purpose: run, webhook, job or ingest.
 func (o *operator) queue(name string) (address, dead string, err error) {
@@ -181,7 +183,7 @@ func (o *operator) deadLetters(ctx context.Context, name string, see func(types.
 		}
 		for _, m := range out.Messages {
 			count++
-			o.say("%s  received %s times  %s", aws.ToString(m.MessageId), m.Attributes["ApproximateReceiveCount"],
+			o.printf("%s  received %s times  %s", aws.ToString(m.MessageId), m.Attributes["ApproximateReceiveCount"],
 				aws.ToString(m.Body))
 			gone, err := see(m)
 			if !gone {
@@ -192,7 +194,7 @@ func (o *operator) deadLetters(ctx context.Context, name string, see func(types.
 			}
 		}
 	}
-	o.say("%d dead letters", count)
+	o.printf("%d dead letters", count)
 	return nil
 }
 
@@ -224,10 +226,10 @@ func (o *operator) redrive(ctx context.Context, name string) error {
 		_, poison := sqsqueue.Delivered(aws.ToString(m.Body), "", m.Attributes)
 		switch {
 		case poison != nil:
-			o.say("  stays, because it would fail again; discard it: %v", poison)
+			o.printf("  stays, because it would fail again; discard it: %v", poison)
 			return false, nil //nolint:nilerr // said just now
 		case !o.do:
-			o.say("  would be sent again; add -do to do it")
+			o.printf("  would be sent again; add -do to do it")
 			return false, nil
 		}
 		in := &sqs.SendMessageInput{QueueUrl: &address, MessageBody: m.Body}
@@ -237,7 +239,7 @@ func (o *operator) redrive(ctx context.Context, name string) error {
 		if _, err := o.queues.SendMessage(ctx, in); err != nil {
 			return false, err
 		}
-		o.say("  sent again")
+		o.printf("  sent again")
 		return o.delete(ctx, dead, m)
 	})
 }
@@ -265,9 +267,9 @@ func (o *operator) discard(ctx context.Context, name string, ids []string) error
 		case at < 0:
 			return false, nil
 		case !o.do:
-			o.say("  would be discarded; add -do to do it")
+			o.printf("  would be discarded; add -do to do it")
 		default:
-			o.say("  discarded")
+			o.printf("  discarded")
 		}
 		left = slices.Delete(left, at, at+1)
 		if !o.do {
@@ -288,7 +290,7 @@ type found struct {
 	status       string
 	version      int64
 	due          time.Time
-	kind         events.NudgeKind
+	kind         events.WakeupKind
 	queue        string // the output that has its address
 }
 
@@ -297,7 +299,7 @@ func (o *operator) find(ctx context.Context, id string) (found, error) {
 	run, err := o.store.Run(ctx, record.System(), id)
 	if err == nil {
 		return found{run.Value, run.Value.Organization, string(run.Value.Status), run.Version(), run.Value.Due,
-			events.NudgeRun, "RunQueueAddress"}, nil
+			events.WakeupRun, "RunQueueAddress"}, nil
 	}
 	if !problem.Is(err, "not_found") {
 		return found{}, err
@@ -307,7 +309,7 @@ func (o *operator) find(ctx context.Context, id string) (found, error) {
 		return found{}, fmt.Errorf("no run or document has the id %s", id)
 	}
 	return found{d.Value, d.Value.Organization, string(d.Value.Ingestion.Status), d.Version(), d.Value.Ingestion.Due,
-		events.NudgeDocument, "IngestQueueAddress"}, err
+		events.WakeupDocument, "IngestQueueAddress"}, err
 }
 
 // show prints a run or a document as stored.
@@ -320,24 +322,24 @@ func (o *operator) show(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	o.say("%s", b)
-	o.say("organization %s, version %d, due %s", f.organization, f.version, f.due)
+	o.printf("%s", b)
+	o.printf("organization %s, version %d, due %s", f.organization, f.version, f.due)
 	return nil
 }
 
-// nudge sends a wakeup for a run or a document.
-func (o *operator) nudge(ctx context.Context, id string) error {
+// sendWakeup sends a wakeup for a run or a document.
+func (o *operator) sendWakeup(ctx context.Context, id string) error {
 	f, err := o.find(ctx, id)
 	if err != nil {
 		return err
 	}
-	o.say("%s %s is %s", f.kind, id, f.status)
+	o.printf("%s %s is %s", f.kind, id, f.status)
 	if !o.do {
-		o.say("it would be processed; add -do to do it")
+		o.printf("it would be processed; add -do to do it")
 		return nil
 	}
 	return sqsqueue.New(o.queues, o.outputs[f.queue]).Send(ctx, queue.Message{
-		Nudge: events.Nudge{Kind: f.kind, ID: id}, Group: f.organization,
+		Wakeup: events.Wakeup{Kind: f.kind, ID: id}, Group: f.organization,
 	})
 }
 
@@ -359,9 +361,9 @@ func (o *operator) reroll(ctx context.Context, organization string, days []strin
 	if err != nil {
 		return err
 	}
-	o.say("days are rolled up until %s, and final until %s", before.Value.Days, before.Value.Checked)
+	o.printf("days are rolled up until %s, and final until %s", before.Value.Days, before.Value.Checked)
 	if !o.do {
-		o.say("they would be rolled up again from %s on; add -do to do it", from)
+		o.printf("they would be rolled up again from %s on; add -do to do it", from)
 		return nil
 	}
 	return (&analytics.Analytics{Store: o.store, Host: host.System()}).Again(ctx, organization, from)
@@ -382,7 +384,7 @@ func (o *operator) invoke(ctx context.Context, name string, files []string) erro
 	if err != nil {
 		return err
 	}
-	o.say("%s", out.Payload)
+	o.printf("%s", out.Payload)
 	if out.FunctionError != nil {
 		return fmt.Errorf("the function failed: %s", *out.FunctionError)
 	}
@@ -402,14 +404,14 @@ func (o *operator) slots(ctx context.Context, organization string) error {
 		switch {
 		case err != nil:
 			wrong++
-			o.say("%s: %v", id, err)
+			o.printf("%s: %v", id, err)
 		case !e.Value.Status.Active():
 			wrong++
-			o.say("%s is %s, and holds a slot", id, e.Value.Status)
+			o.printf("%s is %s, and holds a slot", id, e.Value.Status)
 		default:
-			o.say("%s is %s", id, e.Value.Status)
+			o.printf("%s is %s", id, e.Value.Status)
 		}
 	}
-	o.say("%d active runs, %d wrong", len(ids), wrong)
+	o.printf("%d active runs, %d wrong", len(ids), wrong)
 	return nil
 }

@@ -46,14 +46,14 @@ func (o *operator) restore(ctx context.Context, what string, from []string) erro
 // minute.
 func (o *operator) restoreIndex(ctx context.Context) error {
 	if !o.do {
-		o.say("all knowledge bases would have the state rebuilding until the index is complete; add -do to do it")
+		o.printf("all knowledge bases would have the state rebuilding until the index is complete; add -do to do it")
 		return nil
 	}
 	k := &knowledge.Knowledge{Store: o.store, Host: host.System(), IndexID: o.outputs["VectorBucket"]}
 	if err := (&ingest.Ingester{Knowledge: k}).Refill(ctx); err != nil {
 		return err
 	}
-	o.say("the documents of all knowledge bases will be put into the index again")
+	o.printf("the documents of all knowledge bases will be put into the index again")
 	return nil
 }
 
@@ -61,7 +61,7 @@ const (
 	segments    = 8   // of a table that are read in parallel
 	writesATime = 25  // items of a BatchWriteItem
 	keysATime   = 100 // keys of a BatchGetItem
-	maxTries    = 12  // of the rest of a batch that DynamoDB left undone
+	maxAttempts = 12  // of the rest of a batch that DynamoDB left undone
 )
 
 // restoreTable makes the stage's core table equal to the table from. It puts the items of that table, and deletes all
@@ -95,9 +95,9 @@ func (o *operator) restoreTable(ctx context.Context, from string) error {
 	}); err != nil {
 		return err
 	}
-	o.say("%d items of %s written to %s, %d extra items deleted there", put.Load(), from, to, deleted.Load())
+	o.printf("%d items of %s written to %s, %d extra items deleted there", put.Load(), from, to, deleted.Load())
 	if !o.do {
-		o.say("this is a dry run; add -do to do it")
+		o.printf("this is a dry run; add -do to do it")
 	}
 	return nil
 }
@@ -145,11 +145,11 @@ func (o *operator) write(ctx context.Context, table string, n int, one func(int)
 		for i := at; i < min(at+writesATime, n); i++ {
 			batch = append(batch, one(i))
 		}
-		for try := 0; len(batch) > 0; try++ {
-			if try == maxTries {
+		for attempt := 0; len(batch) > 0; attempt++ {
+			if attempt == maxAttempts {
 				return fmt.Errorf("%s accepts no more writes now; run the command again later to continue", table)
 			}
-			if err := pause(ctx, try); err != nil {
+			if err := pause(ctx, attempt); err != nil {
 				return err
 			}
 			out, err := o.tables.BatchWriteItem(ctx,
@@ -164,14 +164,14 @@ func (o *operator) write(ctx context.Context, table string, n int, one func(int)
 }
 
 // pause waits before an attempt: not before the first, then up to some seconds.
-func pause(ctx context.Context, try int) error {
-	if try == 0 {
+func pause(ctx context.Context, attempt int) error {
+	if attempt == 0 {
 		return nil
 	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(min(25*time.Millisecond<<try, 5*time.Second)):
+	case <-time.After(min(25*time.Millisecond<<attempt, 5*time.Second)):
 		return nil
 	}
 }
@@ -187,11 +187,11 @@ func (o *operator) missing(ctx context.Context, table string, keys []item) ([]it
 	there := map[string]bool{}
 	for at := 0; at < len(keys); at += keysATime {
 		batch := keys[at:min(at+keysATime, len(keys))]
-		for try := 0; len(batch) > 0; try++ {
-			if try == maxTries {
+		for attempt := 0; len(batch) > 0; attempt++ {
+			if attempt == maxAttempts {
 				return nil, fmt.Errorf("%s accepts no more reads now; run the command again later to continue", table)
 			}
-			if err := pause(ctx, try); err != nil {
+			if err := pause(ctx, attempt); err != nil {
 				return nil, err
 			}
 			what := types.KeysAndAttributes{Keys: batch, ConsistentRead: aws.Bool(true)}
@@ -289,9 +289,9 @@ func (o *operator) restoreBlobs(ctx context.Context, then time.Time) error {
 			return err
 		}
 	}
-	o.say("%d objects are restored to their state at %s", restored, then.Format(time.RFC3339))
+	o.printf("%d objects are restored to their state at %s", restored, then.Format(time.RFC3339))
 	if !o.do {
-		o.say("this is a dry run; add -do to do it")
+		o.printf("this is a dry run; add -do to do it")
 	}
 	return nil
 }

@@ -63,9 +63,9 @@ func (d *tables) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		out["Items"] = of
 	case "BatchWriteItem":
-		var asked map[string][]map[string]map[string]map[string]any
-		_ = json.Unmarshal(in.RequestItems, &asked)
-		for name, writes := range asked {
+		var requests map[string][]map[string]map[string]map[string]any
+		_ = json.Unmarshal(in.RequestItems, &requests)
+		for name, writes := range requests {
 			last := writes[len(writes)-1]
 			if undone := fmt.Sprint(last); len(writes) > 1 && !d.once[undone] {
 				d.once[undone] = true
@@ -81,9 +81,9 @@ func (d *tables) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	case "BatchGetItem":
-		var asked map[string]struct{ Keys []map[string]any }
-		_ = json.Unmarshal(in.RequestItems, &asked)
-		for name, what := range asked {
+		var requests map[string]struct{ Keys []map[string]any }
+		_ = json.Unmarshal(in.RequestItems, &requests)
+		for name, what := range requests {
 			found := []map[string]any{}
 			for _, key := range what.Keys {
 				if i, there := d.items[name][keyOf(key)]; there {

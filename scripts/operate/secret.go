@@ -60,9 +60,9 @@ func (o *operator) secret(ctx context.Context, name string, in io.Reader) error 
 		return fmt.Errorf("the deployment's secret must be a JSON object of strings: %w", err)
 	}
 	kept[name] = value
-	o.say("the deployment's secrets are %s", strings.Join(slices.Sorted(maps.Keys(kept)), ", "))
+	o.printf("the deployment's secrets are %s", strings.Join(slices.Sorted(maps.Keys(kept)), ", "))
 	if !o.do {
-		o.say("%s would be set; add -do to do it", name)
+		o.printf("%s would be set; add -do to do it", name)
 		return nil
 	}
 	whole, err := json.Marshal(kept)

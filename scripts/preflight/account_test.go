@@ -25,7 +25,7 @@ type services struct {
 	t       *testing.T
 	answers map[string]string
 	denies  map[string]bool
-	asked   []string
+	actions []string
 }
 
 func (s *services) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -42,14 +42,14 @@ func (s *services) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else if r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/2020-05-31/") { // S3 and CloudFront
 		kind = "xml"
 	}
-	s.asked = append(s.asked, action)
+	s.actions = append(s.actions, action)
 	key := action
 	for name := range s.answers { // in some cases the parameters matter, too
 		if of, what, found := strings.Cut(name, "?"); found && of == action && strings.Contains(string(body), what) {
 			key = name
 		}
 	}
-	said, known := s.answers[key]
+	answer, known := s.answers[key]
 	refuse := func(status int, code string) {
 		if kind == "rest" {
 			w.Header().Set("X-Amzn-ErrorType", code+":http://internal.amazon.com/")
@@ -76,10 +76,10 @@ func (s *services) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !known:
 		s.t.Errorf("nobody expected %s: %s", key, body)
 		refuse(http.StatusBadRequest, "Unexpected")
-	case strings.HasPrefix(said, "!"):
-		refuse(http.StatusBadRequest, said[1:])
+	case strings.HasPrefix(answer, "!"):
+		refuse(http.StatusBadRequest, answer[1:])
 	default:
-		_, _ = io.WriteString(w, said)
+		_, _ = io.WriteString(w, answer)
 	}
 }
 
@@ -157,7 +157,7 @@ func staged() stage.Stage {
 
 func TestAnAccountIsAsked(t *testing.T) {
 	s, out := ready(), &bytes.Buffer{}
-	a, fatal := look(t.Context(), out, accountOn(t, s), staged())
+	a, fatal := runChecks(t.Context(), out, accountOn(t, s), staged())
 	assert.Zero(t, fatal, out)
 	for _, sentence := range []string{
 		"ok    credentials\n", "ok    zones\n", "ok    CloudFront's prefix list\n", "ok    " +
@@ -175,10 +175,10 @@ func TestAnAccountIsAsked(t *testing.T) {
 	a.commit, a.dirty = "abc", false // the tree's own
 	f, known := a.facts()
 	assert.True(t, known)
-	said, err := json.Marshal(f)
+	got, err := json.Marshal(f)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"stage":"x","commit":"abc","before":"","originPrefixList":"pl-3b927c52",
-		"zones":["us-east-1b","us-east-1c"],"edge":true}`, string(said))
+		"zones":["us-east-1b","us-east-1c"],"edge":true}`, string(got))
 }
 
 func TestTheDeployedCommitIsAsked(t *testing.T) {
@@ -199,7 +199,7 @@ func TestWhereNothingMayBeAskedButWhoOneIs(t *testing.T) {
 		action, _, _ := strings.Cut(name, "?")
 		s.denies[action] = action != "GetCallerIdentity"
 	}
-	a, fatal := look(t.Context(), out, accountOn(t, s), staged())
+	a, fatal := runChecks(t.Context(), out, accountOn(t, s), staged())
 	assert.Zero(t, fatal, out)
 	assert.Equal(t, len(checks)-2, strings.Count(out.String(), "could not be checked: these credentials may not "+
 		"call"), out)
@@ -210,9 +210,9 @@ func TestWhereNothingMayBeAskedButWhoOneIs(t *testing.T) {
 func TestWithoutCredentialsNothingElseIsAsked(t *testing.T) {
 	s, out := ready(), &bytes.Buffer{}
 	s.denies["GetCallerIdentity"] = true
-	_, fatal := look(t.Context(), out, accountOn(t, s), staged())
+	_, fatal := runChecks(t.Context(), out, accountOn(t, s), staged())
 	assert.Equal(t, 1, fatal)
-	assert.Equal(t, []string{"GetCallerIdentity"}, s.asked)
+	assert.Equal(t, []string{"GetCallerIdentity"}, s.actions)
 	assert.Contains(t, out.String(), "FAIL  credentials: AWS credentials do not work")
 }
 
@@ -220,7 +220,7 @@ func TestWhatIsNotThereIsAnAnswer(t *testing.T) {
 	s, out := ready(), &bytes.Buffer{}
 	s.answers["DescribeCertificate"] = "!ResourceNotFoundException"
 	s.answers["GET /inference-profiles/us.anthropic.claude-x-v1%3A0"] = "!ResourceNotFoundException"
-	_, fatal := look(t.Context(), out, accountOn(t, s), staged())
+	_, fatal := runChecks(t.Context(), out, accountOn(t, s), staged())
 	assert.Equal(t, 1, fatal, out)
 	assert.Contains(t, out.String(), "the certificate")
 	assert.Contains(t, out.String(), "us.anthropic.claude-x-v1:0 is not a model")

@@ -13,11 +13,11 @@ import (
 // check is a condition that must hold before a stage is deployed. ask only fetches and judge only decides. So each
 // verdict is tested with answers that no real account has to give.
 type check struct {
-	name  string
-	asks  string // the rights that it needs, as actions of IAM
-	only  func(stage.Stage) bool
-	ask   func(*account, context.Context, *answers) error
-	judge func(*answers) []finding
+	name     string
+	asks     string // the rights that it needs, as actions of IAM
+	only     func(stage.Stage) bool
+	ask      func(*account, context.Context, *answers) error
+	evaluate func(*answers) []finding
 }
 
 // finding is one sentence about a problem, and the action against it.
@@ -94,9 +94,9 @@ type facts struct {
 	Edge             bool     `json:"edge"` // the stage has a stack in us-east-1
 }
 
-// look makes the checks in their order, and prints the findings of each. It returns the answers, and how many findings
+// runChecks makes the checks in their order, and prints the findings of each. It returns the answers, and how many findings
 // would make a deploy fail. A check without the right to ask gives a warning.
-func look(ctx context.Context, out io.Writer, c *account, s stage.Stage) (*answers, int) {
+func runChecks(ctx context.Context, out io.Writer, c *account, s stage.Stage) (*answers, int) {
 	a := &answers{
 		stage: s, region: c.config.Region, stacks: map[string]string{}, outputs: map[string]string{},
 		quotas: map[string]float64{}, models: map[string]model{},
@@ -110,7 +110,7 @@ func look(ctx context.Context, out io.Writer, c *account, s stage.Stage) (*answe
 		if err := k.ask(c, ctx, a); err != nil {
 			found = unanswered(k, err)
 		} else {
-			found = k.judge(a)
+			found = k.evaluate(a)
 		}
 		if len(found) == 0 {
 			_, _ = fmt.Fprintf(out, "ok    %s\n", k.name)

@@ -22,30 +22,30 @@ const (
 
 // checks has all checks, in the order in which they are printed.
 var checks = []check{
-	{identityCheck, "sts:GetCallerIdentity", nil, (*account).askIdentity, judgeIdentity},
-	{"commit", "git", nil, (*account).askCommit, judgeCommit},
-	{"stacks", "cloudformation:DescribeStacks", nil, (*account).askStacks, judgeStacks},
-	{"leftovers", "s3:ListAllMyBuckets, dynamodb:ListTables", nil, (*account).askLeft, judgeLeft},
-	{"zones", "ec2:DescribeAvailabilityZones, ec2:DescribeSubnets", nil, (*account).askZones, judgeZones},
+	{identityCheck, "sts:GetCallerIdentity", nil, (*account).askIdentity, evaluateIdentity},
+	{"commit", "git", nil, (*account).askCommit, evaluateCommit},
+	{"stacks", "cloudformation:DescribeStacks", nil, (*account).askStacks, evaluateStacks},
+	{"leftovers", "s3:ListAllMyBuckets, dynamodb:ListTables", nil, (*account).askLeft, evaluateLeft},
+	{"zones", "ec2:DescribeAvailabilityZones, ec2:DescribeSubnets", nil, (*account).askZones, evaluateZones},
 	{"CloudFront's prefix list", "ec2:DescribeManagedPrefixLists, servicequotas:GetServiceQuota", nil,
-		(*account).askList, judgeList},
-	{"VPCs", "ec2:DescribeVpcs, servicequotas:GetServiceQuota", nil, (*account).askVPCs, judgeVPCs},
-	{"CloudFront", "cloudfront:ListDistributions", nil, (*account).askDistributions, judgeDistributions},
+		(*account).askList, evaluateList},
+	{"VPCs", "ec2:DescribeVpcs, servicequotas:GetServiceQuota", nil, (*account).askVPCs, evaluateVPCs},
+	{"CloudFront", "cloudfront:ListDistributions", nil, (*account).askDistributions, evaluateDistributions},
 	{"certificate", "acm:DescribeCertificate", func(s stage.Stage) bool { return s.Domain != "" },
-		(*account).askCertificate, judgeCertificate},
-	{"Lambda's concurrency", "lambda:GetAccountSettings", nil, (*account).askConcurrency, judgeConcurrency},
+		(*account).askCertificate, evaluateCertificate},
+	{"Lambda's concurrency", "lambda:GetAccountSettings", nil, (*account).askConcurrency, evaluateConcurrency},
 	{"API Gateway's throttle", "servicequotas:GetServiceQuota", nil,
-		asksQuotas("requests", "burst"), judgeThrottle},
+		asksQuotas("requests", "burst"), evaluateThrottle},
 	{"DynamoDB's throughput", "servicequotas:GetServiceQuota",
 		func(s stage.Stage) bool { return s.WarmWrites > 0 || s.WarmReads > 0 },
-		asksQuotas("writes", "reads"), judgeThroughput},
-	{"Fargate's CPUs", "servicequotas:GetServiceQuota", nil, asksQuotas("cpus"), judgeCPUs},
-	{"Step Functions", "servicequotas:ListServiceQuotas", nil, asksQuotas("pauses"), judgePauses},
+		asksQuotas("writes", "reads"), evaluateThroughput},
+	{"Fargate's CPUs", "servicequotas:GetServiceQuota", nil, asksQuotas("cpus"), evaluateCPUs},
+	{"Step Functions", "servicequotas:ListServiceQuotas", nil, asksQuotas("pauses"), evaluatePauses},
 	{"models of Bedrock", "bedrock:GetFoundationModelAvailability, bedrock:GetInferenceProfile",
-		func(s stage.Stage) bool { return len(modelsOf(s)) > 0 }, (*account).askModels, judgeModels},
-	{"mail of alarms", "sns:ListSubscriptions", nil, (*account).askSubscriptions, judgeSubscriptions},
+		func(s stage.Stage) bool { return len(modelsOf(s)) > 0 }, (*account).askModels, evaluateModels},
+	{"mail of alarms", "sns:ListSubscriptions", nil, (*account).askSubscriptions, evaluateSubscriptions},
 	{"budget", "ce:ListCostAllocationTags", func(s stage.Stage) bool { return s.BudgetUSD > 0 },
-		(*account).askTag, judgeTag},
+		(*account).askTag, evaluateTag},
 }
 
 // quotas has the quotas that are requested from Service Quotas, by its codes or, where there is no reliable one, by
@@ -71,14 +71,14 @@ func raise(key string, to int) string {
 		"--quota-code %s --desired-value %d", q.service, q.code, to)
 }
 
-func judgeIdentity(a *answers) []finding {
+func evaluateIdentity(a *answers) []finding {
 	if a.region == "" {
 		return fails("no Region is set; choose one: export AWS_REGION=eu-central-1")
 	}
 	return nil
 }
 
-func judgeCommit(a *answers) []finding {
+func evaluateCommit(a *answers) []finding {
 	switch {
 	case !a.dirty:
 		return nil
@@ -90,9 +90,9 @@ func judgeCommit(a *answers) []finding {
 	}
 }
 
-// judgeStacks warns of failed stacks. The CDK itself deletes a stack whose creation was rolled back, unless it is
+// evaluateStacks warns of failed stacks. The CDK itself deletes a stack whose creation was rolled back, unless it is
 // protected.
-func judgeStacks(a *answers) (found []finding) {
+func evaluateStacks(a *answers) (found []finding) {
 	for _, name := range slices.Sorted(maps.Keys(a.stacks)) {
 		status := a.stacks[name]
 		switch {
@@ -120,7 +120,7 @@ func judgeStacks(a *answers) (found []finding) {
 	return found
 }
 
-func judgeLeft(a *answers) []finding {
+func evaluateLeft(a *answers) []finding {
 	if a.deployed("data") || len(a.left) == 0 {
 		return nil
 	}
@@ -128,7 +128,7 @@ func judgeLeft(a *answers) []finding {
 		"infra/README.md, Deleting a stage, has the commands", strings.Join(a.left, ", "))
 }
 
-func judgeZones(a *answers) []finding {
+func evaluateZones(a *answers) []finding {
 	if _, known := noOrigins[a.region]; !known {
 		return fails("CloudFront reaches no load balancer inside a VPC in %s, so streams cannot be served from there; "+
 			"choose another Region (%s)", a.region, originsPage)
@@ -148,7 +148,7 @@ func judgeZones(a *answers) []finding {
 	return nil
 }
 
-func judgeList(a *answers) []finding {
+func evaluateList(a *answers) []finding {
 	weight := max(listWeight, a.list.entries)
 	if a.list.id == "" {
 		return fails("%s has no prefix list %s, so CloudFront cannot be let in to the load balancer; choose another "+
@@ -162,7 +162,7 @@ func judgeList(a *answers) []finding {
 	return nil
 }
 
-func judgeVPCs(a *answers) []finding {
+func evaluateVPCs(a *answers) []finding {
 	if a.deployed("service") || a.vpcs < int(a.quotas["vpcs"]) {
 		return nil
 	}
@@ -170,8 +170,8 @@ func judgeVPCs(a *answers) []finding {
 		a.region, a.vpcs, raise("vpcs", a.vpcs+5))
 }
 
-// judgeDistributions can only warn, because no call returns whether an account is verified.
-func judgeDistributions(a *answers) []finding {
+// evaluateDistributions can only warn, because no call returns whether an account is verified.
+func evaluateDistributions(a *answers) []finding {
 	if a.distributions > 0 {
 		return nil
 	}
@@ -180,7 +180,7 @@ func judgeDistributions(a *answers) []finding {
 		"no plan needed), quote that message, and deploy again")
 }
 
-func judgeCertificate(a *answers) []finding {
+func evaluateCertificate(a *answers) []finding {
 	c := a.certificate
 	switch {
 	case !c.found:
@@ -196,7 +196,7 @@ func judgeCertificate(a *answers) []finding {
 	return nil
 }
 
-func judgeConcurrency(a *answers) []finding {
+func evaluateConcurrency(a *answers) []finding {
 	parts := 0
 	for _, n := range a.stage.Reserved() {
 		parts += n
@@ -223,7 +223,7 @@ func judgeConcurrency(a *answers) []finding {
 	return nil
 }
 
-func judgeThrottle(a *answers) (found []finding) {
+func evaluateThrottle(a *answers) (found []finding) {
 	if rate := a.quotas["requests"]; rate < float64(a.stage.Rate) {
 		found = append(found, warns("the stage is to take %d requests a second, and API Gateway gives the whole "+
 			"account %.0f; beyond them clients get 429; %s", a.stage.Rate, rate, raise("requests", a.stage.Rate))...)
@@ -236,7 +236,7 @@ func judgeThrottle(a *answers) (found []finding) {
 	return found
 }
 
-func judgeThroughput(a *answers) (found []finding) {
+func evaluateThroughput(a *answers) (found []finding) {
 	for _, w := range []struct {
 		field, key string
 		units      int
@@ -249,8 +249,8 @@ func judgeThroughput(a *answers) (found []finding) {
 	return found
 }
 
-// judgeCPUs counts old and new tasks, because a deploy starts new tasks before it stops the old ones.
-func judgeCPUs(a *answers) []finding {
+// evaluateCPUs counts old and new tasks, because a deploy starts new tasks before it stops the old ones.
+func evaluateCPUs(a *answers) []finding {
 	tasks := a.stage.StreamTasks + a.stage.WorkerTasks
 	q, need := a.quotas["cpus"], tasks*taskCPUs
 	switch {
@@ -264,8 +264,8 @@ func judgeCPUs(a *answers) []finding {
 	return nil
 }
 
-// judgePauses assumes runs of ten seconds that all pause once.
-func judgePauses(a *answers) []finding {
+// evaluatePauses assumes runs of ten seconds that all pause once.
+func evaluatePauses(a *answers) []finding {
 	if q, want := a.quotas["pauses"], a.stage.Workers/10; q < float64(want) {
 		return warns("Step Functions begins %.0f waits a second, and %d workers may begin %d; what is beyond is "+
 			"ended by the sweeper, up to a minute late; %s", q, a.stage.Workers, want, raise("pauses", want))
@@ -273,8 +273,8 @@ func judgePauses(a *answers) []finding {
 	return nil
 }
 
-// judgeModels only warns. The stacks deploy without a model, and its runs fail.
-func judgeModels(a *answers) (found []finding) {
+// evaluateModels only warns. The stacks deploy without a model, and its runs fail.
+func evaluateModels(a *answers) (found []finding) {
 	for _, name := range slices.Sorted(maps.Keys(a.models)) {
 		m := a.models[name]
 		switch {
@@ -296,7 +296,7 @@ func judgeModels(a *answers) (found []finding) {
 	return found
 }
 
-func judgeSubscriptions(a *answers) []finding {
+func evaluateSubscriptions(a *answers) []finding {
 	if a.stage.AlarmEmail == "" {
 		return warns("the stage has no AlarmEmail: its alarms appear only in the console, and it has no budget")
 	}
@@ -323,7 +323,7 @@ func judgeSubscriptions(a *answers) []finding {
 		a.stage.AlarmEmail)
 }
 
-func judgeTag(a *answers) []finding {
+func evaluateTag(a *answers) []finding {
 	switch {
 	case a.stage.AlarmEmail == "":
 		return nil // there is no budget

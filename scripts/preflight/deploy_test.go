@@ -82,7 +82,7 @@ func (c checkout) program(name, text string) {
 
 // run runs a program of the folder. It returns the calls and the output, the key of the smoke test if there was one,
 // and the error.
-func (c checkout) run(name string, arguments, environ []string) (called []string, said, key string, err error) {
+func (c checkout) run(name string, arguments, environ []string) (called []string, output, key string, err error) {
 	c.t.Helper()
 	log := filepath.Join(c.t.TempDir(), "log")
 	require.NoError(c.t, os.WriteFile(log, nil, 0o600))
@@ -101,16 +101,16 @@ func (c checkout) run(name string, arguments, environ []string) (called []string
 // deploys runs a deploy, which must succeed, and returns the key that the smoke test got.
 func (c checkout) deploys(environ ...string) string {
 	c.t.Helper()
-	_, said, key, err := c.run("scripts/deploy.sh", []string{"x"}, environ)
-	require.NoError(c.t, err, said)
+	_, output, key, err := c.run("scripts/deploy.sh", []string{"x"}, environ)
+	require.NoError(c.t, err, output)
 	return key
 }
 
 // deploying runs scripts/deploy.sh once, and returns the calls, the output and the error.
-func deploying(t *testing.T, edge, there bool, environ ...string) (called []string, said string, err error) {
+func deploying(t *testing.T, edge, there bool, environ ...string) (called []string, output string, err error) {
 	t.Helper()
-	called, said, _, err = newCheckout(t, edge, there).run("scripts/deploy.sh", []string{"x"}, environ)
-	return called, said, err
+	called, output, _, err = newCheckout(t, edge, there).run("scripts/deploy.sh", []string{"x"}, environ)
+	return called, output, err
 }
 
 // steps returns the calls without the arguments that all have.
@@ -129,8 +129,8 @@ func steps(called []string) []string {
 }
 
 func TestADeployGoesInItsOrder(t *testing.T) {
-	called, said, err := deploying(t, true, false)
-	require.NoError(t, err, said)
+	called, output, err := deploying(t, true, false)
+	require.NoError(t, err, output)
 	assert.Equal(t, []string{"go run ./scripts/preflight", "cdk Data", "cdk Edge", "go run ./scripts/imagepush",
 		"go run ./scripts/firstkey", "cdk Service", "make smoke STAGE=x"}, steps(called))
 	service := called[5]
@@ -138,13 +138,13 @@ func TestADeployGoesInItsOrder(t *testing.T) {
 		"image=sha256:1"} {
 		assert.Contains(t, service, "-c "+known)
 	}
-	assert.Contains(t, said, "deploying commit c0ffee to x")
+	assert.Contains(t, output, "deploying commit c0ffee to x")
 	assert.NotContains(t, service, "commitBefore", "of a first deploy")
 }
 
 func TestAStageWithoutAnEdgeHasNoSuchStep(t *testing.T) {
-	called, said, err := deploying(t, false, false)
-	require.NoError(t, err, said)
+	called, output, err := deploying(t, false, false)
+	require.NoError(t, err, output)
 	assert.NotContains(t, steps(called), "cdk Edge")
 	assert.NotContains(t, strings.Join(called, "\n"), "webAcl")
 }
@@ -159,20 +159,20 @@ func TestNothingIsDeployedAfterARefusal(t *testing.T) {
 }
 
 func TestAStageWhoseKeyIsElsewhereIsDeployedAndNotTested(t *testing.T) {
-	called, said, err := deploying(t, false, true)
+	called, output, err := deploying(t, false, true)
 	require.Error(t, err)
 	assert.Equal(t, "cdk Service", steps(called)[len(called)-1])
-	assert.Contains(t, said, "its operator key is with whoever deployed it first")
-	assert.Contains(t, said, "deploying commit c0ffee to x, in the place of beef")
+	assert.Contains(t, output, "its operator key is with whoever deployed it first")
+	assert.Contains(t, output, "deploying commit c0ffee to x, in the place of beef")
 	assert.Contains(t, called[len(called)-1], "-c commitBefore=beef")
-	called, said, err = deploying(t, false, true, "OPERATOR_KEY=mine")
-	require.NoError(t, err, said)
+	called, output, err = deploying(t, false, true, "OPERATOR_KEY=mine")
+	require.NoError(t, err, output)
 	assert.Equal(t, "make smoke STAGE=x", called[len(called)-1])
 }
 
 func TestTheAddressForAlarmsIsPassedOn(t *testing.T) {
-	called, said, err := deploying(t, false, true, "OPERATOR_KEY=mine", "ALARM_EMAIL=a@example.com")
-	require.NoError(t, err, said)
+	called, output, err := deploying(t, false, true, "OPERATOR_KEY=mine", "ALARM_EMAIL=a@example.com")
+	require.NoError(t, err, output)
 	assert.Contains(t, called[0], "-alarm-email a@example.com")
 	assert.Contains(t, called[1], "-c alarmEmail=a@example.com")
 }
@@ -192,8 +192,8 @@ func TestEachLifeOfAStageIsEnteredByItsOwnKey(t *testing.T) {
 		assert.NotEmpty(t, other, what)
 		assert.NotEqual(t, first, other, what)
 		assert.Equal(t, other, c.deploys(environ), "%s, once more", what)
-		_, said, key, err := c.run("bin/make", []string{"smoke", "STAGE=x"}, nil)
-		require.NoError(t, err, said)
+		_, output, key, err := c.run("bin/make", []string{"smoke", "STAGE=x"}, nil)
+		require.NoError(t, err, output)
 		assert.Equal(t, other, key, "of the last deploy")
 		assert.Equal(t, first, c.deploys(), "back from: %s", what)
 	}
@@ -202,12 +202,12 @@ func TestEachLifeOfAStageIsEnteredByItsOwnKey(t *testing.T) {
 	assert.NotEmpty(t, again)
 	assert.NotEqual(t, first, again, "of the same table")
 	require.NoError(t, os.WriteFile(filepath.Join(c.aws, "1-eu-central-1-core3"), nil, 0o600))
-	_, said, key, err := c.run("scripts/deploy.sh", []string{"x"}, []string{"TABLE=core3"})
+	_, output, key, err := c.run("scripts/deploy.sh", []string{"x"}, []string{"TABLE=core3"})
 	require.Error(t, err)
-	assert.Contains(t, said, "its operator key is with whoever deployed it first", "no other life's will do")
+	assert.Contains(t, output, "its operator key is with whoever deployed it first", "no other life's will do")
 	assert.Empty(t, key)
-	_, said, key, err = c.run("bin/make", []string{"smoke", "STAGE=x"}, nil)
-	require.NoError(t, err, said) // of the shell; the test itself fails without a key
+	_, output, key, err = c.run("bin/make", []string{"smoke", "STAGE=x"}, nil)
+	require.NoError(t, err, output) // of the shell; the test itself fails without a key
 	assert.Empty(t, key, "nor for a smoke test later")
 
 	files, err := filepath.Glob(filepath.Join(c.folder, ".cache", "*.key*"))
@@ -225,7 +225,7 @@ const keyFile = ".cache/operator-1-eu-central-1-" + table + ".key"
 // A key of a deploy that ended half-way is not valid. The next deploy repairs it if it can.
 func TestAKeyIsWholeOrNotThere(t *testing.T) {
 	t.Parallel()
-	for what, cut := range map[string]struct{ environ, says string }{
+	for what, cut := range map[string]struct{ environ, want string }{
 		"no first key":          {"NO_KEY=1", "deploy again"},
 		"killed with a key":     {"CUT=1", ""},
 		"no core table":         {"TABLE=", "no output CoreTable"},
@@ -236,9 +236,9 @@ func TestAKeyIsWholeOrNotThere(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			c := newCheckout(t, false, false)
-			called, said, key, err := c.run("scripts/deploy.sh", []string{"x"}, []string{cut.environ})
-			require.Error(t, err, said)
-			assert.Contains(t, said, cut.says)
+			called, output, key, err := c.run("scripts/deploy.sh", []string{"x"}, []string{cut.environ})
+			require.Error(t, err, output)
+			assert.Contains(t, output, cut.want)
 			assert.Empty(t, key)
 			assert.NotContains(t, steps(called), "make smoke STAGE=x")
 			if what != "no service" {
@@ -255,9 +255,9 @@ func TestAKeyIsWholeOrNotThere(t *testing.T) {
 		c := newCheckout(t, false, false)
 		c.deploys()
 		c.write(keyFile, "")
-		_, said, _, err := c.run("scripts/deploy.sh", []string{"x"}, nil)
+		_, output, _, err := c.run("scripts/deploy.sh", []string{"x"}, nil)
 		require.Error(t, err)
-		assert.Contains(t, said, "-again -table "+table+" >"+keyFile+".made")
+		assert.Contains(t, output, "-again -table "+table+" >"+keyFile+".made")
 		assert.Equal(t, "mine", c.deploys("OPERATOR_KEY=mine"))
 		c.write(keyFile+".made", `{"key":"another"}`) // as that command does
 		assert.Equal(t, "another", c.deploys())
@@ -272,15 +272,15 @@ func TestAKeyIsWholeOrNotThere(t *testing.T) {
 }
 
 // A stage that is destroyed leaves keys here, and more in the account.
-func TestDestroySaysWhatItLeaves(t *testing.T) {
+func TestDestroyReportsWhatItLeaves(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t, false, false)
 	c.write(keyFile, "mine\n")
-	called, said, _, err := c.run("bin/make", []string{"destroy", "STAGE=x", "CDK=./cdk"}, nil)
-	require.NoError(t, err, said)
+	called, output, _, err := c.run("bin/make", []string{"destroy", "STAGE=x", "CDK=./cdk"}, nil)
+	require.NoError(t, err, output)
 	assert.Equal(t, []string{"cdk Service", "cdk --all"}, steps(called[1:]))
 	for _, left := range []string{"infra/README.md", "make preflight STAGE=x", keyFile} {
-		assert.Contains(t, said, left)
+		assert.Contains(t, output, left)
 	}
 	assert.Equal(t, "mine\n", c.read(keyFile))
 }

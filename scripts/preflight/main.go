@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, out, told io.Writer, name, mail string, asJSON bool) error {
+func run(ctx context.Context, out, report io.Writer, name, mail string, asJSON bool) error {
 	if name == "" {
 		return errors.New("-stage NAME is required, as in infra/stage")
 	}
@@ -56,9 +56,9 @@ func run(ctx context.Context, out, told io.Writer, name, mail string, asJSON boo
 		return err
 	}
 	if !asJSON {
-		told = out
+		report = out
 	}
-	a, fatal := look(ctx, told, &account{loaded}, s)
+	a, fatal := runChecks(ctx, report, &account{loaded}, s)
 	if fatal > 0 {
 		return fmt.Errorf("a deploy of %s would fail: see above", name)
 	}

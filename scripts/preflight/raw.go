@@ -69,14 +69,14 @@ func (c *account) raw(ctx context.Context, q request, out any) error {
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	said, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	response, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err != nil {
 		return err
 	}
 	if answer.StatusCode != http.StatusOK {
-		return refused(answer, said)
+		return refused(answer, response)
 	}
-	return decoded(said, out)
+	return decoded(response, out)
 }
 
 // escaped escapes each part of a path, with colons, as the SDK does.
@@ -88,11 +88,11 @@ func escaped(path string) string {
 	return strings.Join(parts, "/")
 }
 
-func decoded(said []byte, out any) error {
-	if bytes.HasPrefix(bytes.TrimSpace(said), []byte("<")) {
-		return xml.Unmarshal(said, out)
+func decoded(body []byte, out any) error {
+	if bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")) {
+		return xml.Unmarshal(body, out)
 	}
-	return json.Unmarshal(said, out)
+	return json.Unmarshal(body, out)
 }
 
 // A response in XML has the error at the root, in Error, or in Errors.
@@ -102,17 +102,17 @@ var (
 )
 
 // refused returns the error in a response, in any of the services' forms.
-func refused(answer *http.Response, said []byte) error {
+func refused(answer *http.Response, body []byte) error {
 	e := &smithy.GenericAPIError{Code: strconv.Itoa(answer.StatusCode), Message: http.StatusText(answer.StatusCode)}
-	if found := errorCode.FindSubmatch(said); found != nil {
+	if found := errorCode.FindSubmatch(body); found != nil {
 		e.Code = string(found[1])
-		if found = errorMessage.FindSubmatch(said); found != nil {
+		if found = errorMessage.FindSubmatch(body); found != nil {
 			e.Message = string(found[1])
 		}
 		return e
 	}
 	var j struct{ Message string }
-	_ = json.Unmarshal(said, &j)
+	_ = json.Unmarshal(body, &j)
 	e.Message = cmp.Or(j.Message, e.Message)
 	// with an address behind a colon, or a name space before #
 	kind, _, _ := strings.Cut(answer.Header.Get("X-Amzn-ErrorType"), ":")

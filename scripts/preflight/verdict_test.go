@@ -35,16 +35,16 @@ func fresh() *answers {
 	}
 }
 
-func judged(t *testing.T, name string, a *answers) []finding {
+func findingsOf(t *testing.T, name string, a *answers) []finding {
 	t.Helper()
 	i := slices.IndexFunc(checks, func(k check) bool { return k.name == name })
 	require.GreaterOrEqual(t, i, 0, name)
-	return checks[i].judge(a)
+	return checks[i].evaluate(a)
 }
 
-func TestAnAccountThatIsReadyIsToldNothing(t *testing.T) {
+func TestAReadyAccountHasNoFindings(t *testing.T) {
 	for _, k := range checks {
-		assert.Empty(t, k.judge(fresh()), k.name)
+		assert.Empty(t, k.evaluate(fresh()), k.name)
 	}
 	a := fresh()
 	f, known := a.facts()
@@ -74,12 +74,12 @@ func TestVerdicts(t *testing.T) {
 		return func(a *answers) { a.stacks["agents-x-"+name] = status }
 	}
 	bedrock := func(m model) func(*answers) { return func(a *answers) { a.models["m"] = m } }
-	told := map[string]bool{}
+	tested := map[string]bool{}
 	for _, c := range []struct {
 		check, because string
 		plant          func(*answers)
 		fatal          bool
-		says           string // words of the one sentence
+		want           string // words of the one sentence
 	}{
 		{"credentials", "no Region", func(a *answers) { a.region = "" }, true, "AWS_REGION"},
 		{"commit", "changes", func(a *answers) { a.dirty = true }, false, "uncommitted changes"},
@@ -154,27 +154,27 @@ func TestVerdicts(t *testing.T) {
 	} {
 		a := fresh()
 		c.plant(a)
-		found := judged(t, c.check, a)
-		told[c.check] = true
+		found := findingsOf(t, c.check, a)
+		tested[c.check] = true
 		if assert.Len(t, found, 1, "%s: %s", c.check, c.because) {
 			assert.Equal(t, c.fatal, found[0].fatal, "%s: %s: %s", c.check, c.because, found[0].text)
-			assert.Contains(t, found[0].text, c.says, "%s: %s", c.check, c.because)
+			assert.Contains(t, found[0].text, c.want, "%s: %s", c.check, c.because)
 			assert.NotContains(t, found[0].text, "%!", "%s: %s", c.check, c.because)
 		}
 	}
 	for _, k := range checks {
-		assert.True(t, told[k.name], "no verdict of %q is tested", k.name)
+		assert.True(t, tested[k.name], "no verdict of %q is tested", k.name)
 	}
 }
 
-func TestWhatIsThereAlreadyIsNoObstacle(t *testing.T) {
+func TestWhatIsThereAlreadyIsNotAnObstacle(t *testing.T) {
 	a := fresh()
 	a.stacks["agents-x-data"], a.stacks["agents-x-service"] = "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"
 	a.vpcs, a.left = 5, []string{"the bucket agents-x-data-1"} // its own
 	a.stage.Workers, a.stage.Chats, a.stage.Requests, a.stage.Concurrency = 50, 20, 20, 1000
 	a.unreserved = 700 // the stage's reserved parts
 	for _, k := range checks {
-		assert.Empty(t, k.judge(a), k.name)
+		assert.Empty(t, k.evaluate(a), k.name)
 	}
 }
 

@@ -80,12 +80,12 @@ func (c collection) in(language string) collection {
 			part.documents = append(part.documents, a)
 		}
 	}
-	part.queries = c.asked(language).queries
+	part.queries = c.queriesIn(language).queries
 	return part
 }
 
-// asked returns the queries in a language, with all documents.
-func (c collection) asked(language string) collection {
+// queriesIn returns the queries in a language, with all documents.
+func (c collection) queriesIn(language string) collection {
 	c.queries = slices.DeleteFunc(slices.Clone(c.queries), func(q question) bool { return q.Language != language })
 	return c
 }
@@ -126,7 +126,7 @@ func (c collection) short() collection {
 const shortWords = 42
 
 // lines reads a file of JSON values.
-func lines[T any](file string, tell func(T)) error {
+func lines[T any](file string, visit func(T)) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func lines[T any](file string, tell func(T)) error {
 		} else if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		tell(v)
+		visit(v)
 	}
 }
 
@@ -151,9 +151,9 @@ const (
 	reach = 100 // of recall
 )
 
-// judge returns the figures of the found documents, by query and best first, against the relevant ones. A gain is 1.
+// score returns the figures of the found documents, by query and best first, against the relevant ones. A gain is 1.
 // The ideal order has all relevant documents first.
-func (c collection) judge(found map[string][]string) figures {
+func (c collection) score(found map[string][]string) figures {
 	var sum figures
 	for _, q := range c.queries {
 		gain, ideal, hits := 0.0, 0.0, 0
@@ -177,4 +177,4 @@ func (c collection) judge(found map[string][]string) figures {
 }
 
 // discount returns the weight of a hit at a place, from 0.
-func discount(place int) float64 { return 1 / math.Log2(float64(place)+2) }
+func discount(position int) float64 { return 1 / math.Log2(float64(position)+2) }

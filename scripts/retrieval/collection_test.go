@@ -18,15 +18,15 @@ func TestJudge(t *testing.T) {
 		{ID: "1", Relevant: []string{"a", "b", "c", "d"}}, {ID: "2", Relevant: []string{"a"}},
 	}}
 	// the first and the third of four; nothing for the other query
-	f := c.judge(map[string][]string{"1": {"a", "x", "c"}})
+	f := c.score(map[string][]string{"1": {"a", "x", "c"}})
 	second, third, fourth := 1/math.Log2(3), 1/math.Log2(4), 1/math.Log2(5)
 	assert.InDelta(t, (1+third)/(1+second+third+fourth)/2, f.ndcg, 1e-12)
 	assert.InDelta(t, 2./4/2, f.recall, 1e-12)
 
 	late := make([]string, depth, depth+1)
-	f = c.judge(map[string][]string{"2": append(late, "a")})
+	f = c.score(map[string][]string{"2": append(late, "a")})
 	assert.Equal(t, figures{ndcg: 0, recall: 1. / 2}, f, "the eleventh counts for recall alone")
-	f = c.judge(map[string][]string{"2": append(make([]string, reach), "a")})
+	f = c.score(map[string][]string{"2": append(make([]string, reach), "a")})
 	assert.Equal(t, figures{}, f, "behind the hundredth")
 }
 
@@ -92,7 +92,7 @@ func TestRowsBelowTheirFloorInOneLanguageAreNamed(t *testing.T) {
 		}},
 	}
 	for i := range rows {
-		rows[i].figures = c.judge(rows[i].found)
+		rows[i].figures = c.score(rows[i].found)
 	}
 	require.EqualError(t, show(c, rows), "c, queries in de: keyword, x is below bm25s")
 }

@@ -163,7 +163,7 @@ func measure(ctx context.Context, c collection, python string) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := []row{{name: "bm25s", figures: c.judge(found), found: found}}
+	rows := []row{{name: "bm25s", figures: c.score(found), found: found}}
 	for _, division := range []string{whole, chunked} {
 		s, err := newSearch(ctx, c, division == chunked)
 		if err != nil {
@@ -196,7 +196,7 @@ func (s *search) measure(ctx context.Context, c collection, at target) ([]row, e
 		if err != nil {
 			return nil, err
 		}
-		r := row{name: string(mode) + ", " + at.name, figures: c.judge(found), found: found}
+		r := row{name: string(mode) + ", " + at.name, figures: c.score(found), found: found}
 		if at.name == byLaptop {
 			if r.known, r.answered, err = s.answered(ctx, c, mode, x, at.candidates); err != nil {
 				return nil, err
@@ -244,7 +244,7 @@ func show(c collection, rows []row) error {
 	for _, l := range languages {
 		fmt.Printf(" %8s", l)
 		for _, r := range rows {
-			r.figures = c.asked(l).judge(r.found)
+			r.figures = c.queriesIn(l).score(r.found)
 			r.slack.recall = 1 // one of a few queries is more than the slack
 			parts[l] = append(parts[l], r)
 		}

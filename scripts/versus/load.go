@@ -82,31 +82,31 @@ func load(ctx context.Context, to server, lasts time.Duration) (sample, error) {
 // client of net/http passes each request and each answer to another goroutine. It takes twice the processor time, on
 // the cores of the systems that it measures.
 type client struct {
-	to      server
-	asked   *http.Request
-	request []byte // as it is sent
-	conn    net.Conn
-	reader  *bufio.Reader
-	body    bytes.Buffer
+	to          server
+	httpRequest *http.Request
+	request     []byte // as it is sent
+	conn        net.Conn
+	reader      *bufio.Reader
+	body        bytes.Buffer
 }
 
 // answerTime is the longest time that a client waits for an answer.
 const answerTime = 30 * time.Second
 
 func dialClient(ctx context.Context, to server) (*client, error) {
-	asked, err := to.request(ctx)
+	r, err := to.request(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var request bytes.Buffer
-	if err := asked.Write(&request); err != nil {
+	if err := r.Write(&request); err != nil {
 		return nil, err
 	}
-	conn, err := net.DialTimeout("tcp", asked.URL.Host, answerTime)
+	conn, err := net.DialTimeout("tcp", r.URL.Host, answerTime)
 	if err != nil {
 		return nil, err
 	}
-	return &client{to: to, asked: asked, request: request.Bytes(), conn: conn, reader: bufio.NewReader(conn)}, nil
+	return &client{to: to, httpRequest: r, request: request.Bytes(), conn: conn, reader: bufio.NewReader(conn)}, nil
 }
 
 func (c *client) close() { _ = c.conn.Close() }
@@ -119,7 +119,7 @@ func (c *client) post() error {
 	if _, err := c.conn.Write(c.request); err != nil {
 		return err
 	}
-	response, err := http.ReadResponse(c.reader, c.asked)
+	response, err := http.ReadResponse(c.reader, c.httpRequest)
 	if err != nil {
 		return err
 	}

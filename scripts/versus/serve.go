@@ -43,14 +43,14 @@ func serveChats(address string, answer func(message string) (string, error)) err
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		said, err := answer(chat.Message)
+		text, err := answer(chat.Message)
 		if err != nil {
 			slog.Error("the run failed", "error", err)
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(Chat{Answer: said})
+		_ = json.NewEncoder(w).Encode(Chat{Answer: text})
 	})
 	s := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	return s.ListenAndServe()
@@ -81,12 +81,12 @@ func serveDBOS(address, database string) error {
 }
 
 func chatWorkflow(ctx dbos.Context, message string) (string, error) {
-	said, err := dbos.RunAsStep(ctx, func(context.Context) (string, error) { return think(message), nil },
+	thought, err := dbos.RunAsStep(ctx, func(context.Context) (string, error) { return think(message), nil },
 		dbos.WithStepName("think"))
 	if err != nil {
 		return "", err
 	}
-	return dbos.RunAsStep(ctx, func(context.Context) (string, error) { return finish(said), nil },
+	return dbos.RunAsStep(ctx, func(context.Context) (string, error) { return finish(thought), nil },
 		dbos.WithStepName("finish"))
 }
 
@@ -95,15 +95,15 @@ type Agent struct{}
 
 // Chat does both steps. Each is in the journal of the invocation before the next begins.
 func (Agent) Chat(ctx restate.Context, chat Chat) (Chat, error) {
-	said, err := restate.Run(ctx, func(restate.RunContext) (string, error) { return think(chat.Message), nil },
+	thought, err := restate.Run(ctx, func(restate.RunContext) (string, error) { return think(chat.Message), nil },
 		restate.WithName("think"))
 	if err != nil {
 		return Chat{}, err
 	}
-	said, err = restate.Run(ctx, func(restate.RunContext) (string, error) { return finish(said), nil },
+	thought, err = restate.Run(ctx, func(restate.RunContext) (string, error) { return finish(thought), nil },
 		restate.WithName("finish"))
 	if err != nil {
 		return Chat{}, err
 	}
-	return Chat{Answer: said}, nil
+	return Chat{Answer: thought}, nil
 }

@@ -89,10 +89,10 @@ func TestAClientTakesOnlyRightAnswers(t *testing.T) {
 			_, _ = w.Write([]byte("yes billed"))
 		}, false},
 	} {
-		var asked atomic.Int64
+		var requests atomic.Int64
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if body, _ := io.ReadAll(r.Body); string(body) == "{}" && r.Header.Get("Authorization") == "Bearer key" {
-				asked.Add(1)
+				requests.Add(1)
 			}
 			c.answer(w)
 		}))
@@ -105,8 +105,8 @@ func TestAClientTakesOnlyRightAnswers(t *testing.T) {
 				return r, err
 			}}, 50*time.Millisecond)
 		s.Close()
-		if (err == nil) != c.right || c.right && (got.runs < clients || int64(got.runs) != asked.Load()) {
-			t.Errorf("%s: %v after %d requests of which %d are counted", name, err, asked.Load(), got.runs)
+		if (err == nil) != c.right || c.right && (got.runs < clients || int64(got.runs) != requests.Load()) {
+			t.Errorf("%s: %v after %d requests of which %d are counted", name, err, requests.Load(), got.runs)
 		}
 	}
 }

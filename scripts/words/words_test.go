@@ -14,19 +14,19 @@ const sample = "testdata/tree"
 func TestFinds(t *testing.T) {
 	tree, err := read(sample)
 	require.NoError(t, err)
-	type place struct {
+	type location struct {
 		group, file string
 		line        int
 		word        string
 	}
-	var found []place
+	var found []location
 	for group, list := range tree.finds {
 		for _, f := range list {
 			assert.NotEmpty(t, f.instead)
-			found = append(found, place{group, f.file, f.line, f.word})
+			found = append(found, location{group, f.file, f.line, f.word})
 		}
 	}
-	assert.ElementsMatch(t, []place{
+	assert.ElementsMatch(t, []location{
 		{"comments", "queue.go", 1, "nudge"},
 		{"comments", "queue.go", 1, "what"},
 		{"comments", "queue.go", 1, "told"},

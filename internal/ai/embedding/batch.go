@@ -155,11 +155,11 @@ func (s *sender) once(ctx context.Context, texts []string) ([][]float32, error) 
 		return nil, malformed("%d vectors for %d texts", len(reply.Vectors), len(texts))
 	}
 	for _, v := range reply.Vectors {
-		switch asked := r.Dimensions; {
+		switch want := r.Dimensions; {
 		case len(v) == 0, len(v) > MaxDimensions:
 			return nil, malformed("a vector of %d dimensions", len(v))
-		case asked > 0 && len(v) != asked:
-			return nil, malformed("vectors of %d dimensions, where %d were asked for", len(v), asked)
+		case want > 0 && len(v) != want:
+			return nil, malformed("vectors of %d dimensions, where %d were asked for", len(v), want)
 		case !Unit(v):
 			return nil, malformed("a vector that points nowhere")
 		}

@@ -75,7 +75,7 @@ func TestCutKeepsWholeCharacters(t *testing.T) {
 	assert.Empty(t, embedding.Cut("x", 0))
 }
 
-func TestCallsRunAtOnceAsManyAsMay(t *testing.T) {
+func TestCallsRunConcurrentlyUpToTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := embedding.Limits{Texts: 1, Bytes: 1 << 20, Characters: 100, Calls: 4, Timeout: time.Minute}
 		var e endpoint
@@ -200,7 +200,7 @@ func TestAnEndpointThatCallsEverythingTooLongIsLeftSoon(t *testing.T) {
 	}
 }
 
-func TestFailuresSayWhetherToTryAgain(t *testing.T) {
+func TestFailuresReportWhetherTheyAreRetryable(t *testing.T) {
 	for kind, want := range map[embedding.Kind]bool{
 		embedding.Retryable: true, embedding.Throttled: true, embedding.Malformed: true, embedding.TooLong: false,
 		embedding.BadRequest: false,
@@ -241,7 +241,7 @@ func TestAProvidersErrorResponseHasAKind(t *testing.T) {
 		{400, "litellm.BadRequestError: Invalid model name passed in model=x", embedding.BadRequest},
 		{504, "the upstream took too long", embedding.Retryable},
 	} {
-		err := embedding.FromHTTP(c.status, providerhttp.Says(c.words))
+		err := embedding.FromHTTP(c.status, providerhttp.NewTrouble(c.words))
 		assert.Equal(t, c.want, embedding.KindOf(err), "%d %s", c.status, c.words)
 		assert.ErrorContains(t, err, c.words)
 	}

@@ -70,7 +70,7 @@ func TestAFailureIsMarkedWhereTheProviderHadBegun(t *testing.T) {
 			e := providerhttp.Endpoint{URL: c.server.URL, Client: &http.Client{Transport: &http.Transport{}}}
 			_, err := model.Stream(within, e, 1, func(data []byte) (bool, error) {
 				if string(data) == "broken" {
-					return false, model.BrokeOff(providerhttp.Says("overloaded"))
+					return false, model.BrokeOff(providerhttp.NewTrouble("overloaded"))
 				}
 				return true, model.Decode(data, new(struct{}))
 			})

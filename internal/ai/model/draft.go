@@ -41,8 +41,8 @@ const (
 	maxLabel = 1 << 10 // bytes of a call's id and name, and of a model's name
 )
 
-// Say adds text.
-func (d *Draft) Say(piece string) { d.write(d.last.add(piece)) }
+// AddText adds text.
+func (d *Draft) AddText(piece string) { d.write(d.last.add(piece)) }
 
 func (d *Draft) write(text string) {
 	if text != "" {

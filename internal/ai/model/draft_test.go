@@ -20,9 +20,9 @@ func TestADraftBecomesAReply(t *testing.T) {
 		finish string
 		kind   model.Kind // of its error, if it has no finish
 	}{
-		"text": {draft: func(d *model.Draft) { d.Say("a"); d.Say(""); d.Say("b"); d.Stop = "end" },
+		"text": {draft: func(d *model.Draft) { d.AddText("a"); d.AddText(""); d.AddText("b"); d.Stop = "end" },
 			text: "ab", finish: "stop"},
-		"the limit of tokens": {draft: func(d *model.Draft) { d.Say("a"); d.Stop = "length" },
+		"the limit of tokens": {draft: func(d *model.Draft) { d.AddText("a"); d.Stop = "length" },
 			text: "a", finish: "length"},
 		"calls in their order": {draft: func(d *model.Draft) {
 			a, b := d.Begin(), d.Begin()
@@ -39,14 +39,14 @@ func TestADraftBecomesAReply(t *testing.T) {
 			d.Add(at, "", "f", "}")
 			d.Stop = "end"
 		}, calls: []string{"x f {}"}, finish: "tool_calls"},
-		"a call without a name": {draft: func(d *model.Draft) { d.Say("a"); call(d, "x", "", "{}"); d.Stop = "end" },
+		"a call without a name": {draft: func(d *model.Draft) { d.AddText("a"); call(d, "x", "", "{}"); d.Stop = "end" },
 			text: "a", finish: "stop"},
-		"too much text": {draft: func(d *model.Draft) { d.Say(strings.Repeat("a", model.MaxText+1)) },
+		"too much text": {draft: func(d *model.Draft) { d.AddText(strings.Repeat("a", model.MaxText+1)) },
 			text: strings.Repeat("a", model.MaxText+1), finish: "length"},
 		"a refusal":          {draft: func(d *model.Draft) { d.Stop, d.Refusal = "end", "no" }, kind: model.Refused},
-		"a stream that ends": {draft: func(d *model.Draft) { d.Say("a") }, text: "a", kind: model.Retryable},
+		"a stream that ends": {draft: func(d *model.Draft) { d.AddText("a") }, text: "a", kind: model.Retryable},
 		"a full window":      {draft: func(d *model.Draft) { d.Stop = model.WindowFull }, kind: model.TooLong},
-		"a full window after some text": {draft: func(d *model.Draft) { d.Say("a"); d.Stop = model.WindowFull },
+		"a full window after some text": {draft: func(d *model.Draft) { d.AddText("a"); d.Stop = model.WindowFull },
 			text: "a", finish: "length"},
 	} {
 		d := &model.Draft{Emit: func(string) {}}

@@ -190,7 +190,7 @@ type Request struct {
 	Messages     []Message
 	Tools        []ToolSpec
 	Options      Options
-	Try          int // how often this call has failed before
+	Attempt      int // how often this call has failed before
 }
 
 // Declared are the tools to declare to providers that refuse a conversation with calls otherwise. They are the tools of

@@ -25,7 +25,7 @@ func TestAProvidersErrorResponseHasAKind(t *testing.T) {
 		{404, "model not found", model.BadRequest},
 	} {
 		var failure *model.Error
-		if assert.ErrorAs(t, model.FromHTTP(c.status, providerhttp.Says(c.text)), &failure) {
+		if assert.ErrorAs(t, model.FromHTTP(c.status, providerhttp.NewTrouble(c.text)), &failure) {
 			assert.Equal(t, c.want, failure.Kind, "%d %s", c.status, c.text)
 		}
 	}

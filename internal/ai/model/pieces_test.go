@@ -39,7 +39,7 @@ func TestATextMayBeDividedAnywhere(t *testing.T) {
 				var piece providerhttp.Text
 				raw := `"` + strings.Join(parts[at:min(at+size, len(parts))], "") + `"`
 				require.NoError(t, json.Unmarshal([]byte(raw), &piece))
-				d.Say(string(piece))
+				d.AddText(string(piece))
 				d.Add(c, "", "", string(piece))
 			}
 			reply, err := d.Done(nil)
@@ -74,7 +74,7 @@ func TestOtherBytesThanCharactersAreReplaced(t *testing.T) {
 	} {
 		d := &model.Draft{Stop: "stop", Emit: func(string) {}}
 		for _, piece := range pieces {
-			d.Say(piece)
+			d.AddText(piece)
 		}
 		reply, err := d.Done(nil)
 		require.NoError(t, err)

@@ -41,13 +41,13 @@ func TestAProvidersErrorTextShowsNoCredentialsOrAddresses(t *testing.T) {
 		"a resource of it": "arn:aws:iam::123456789012:role/ours may not",
 	} {
 		t.Run(name, func(t *testing.T) {
-			said, err := json.Marshal(words)
+			encoded, err := json.Marshal(words)
 			assert.NoError(t, err)
 			for form, p := range map[string]*provider{
-				"an answer":     {status: 401, body: strings.NewReader(`{"error":{"message":` + string(said) + `}}`)},
-				"another":       {status: 403, body: strings.NewReader(`{"error":` + string(said) + `}`)},
-				"a detail":      {status: 500, body: strings.NewReader(`{"detail":` + string(said) + `}`)},
-				"in the middle": {status: 200, body: strings.NewReader(`data: {"error":` + string(said) + "}\n\n")},
+				"an answer":     {status: 401, body: strings.NewReader(`{"error":{"message":` + string(encoded) + `}}`)},
+				"another":       {status: 403, body: strings.NewReader(`{"error":` + string(encoded) + `}`)},
+				"a detail":      {status: 500, body: strings.NewReader(`{"detail":` + string(encoded) + `}`)},
+				"in the middle": {status: 200, body: strings.NewReader(`data: {"error":` + string(encoded) + "}\n\n")},
 			} {
 				e := providerhttp.Endpoint{
 					URL:    "https://user:pass-word-9@provider.internal:8443/v1/chat?v=query-value-8",

@@ -39,7 +39,7 @@ func (r Request) Sendable() Request {
 		gone = false
 	}
 	if last := len(list) - 1; last < 0 {
-		list = []Message{{Role: User, Text: nothingSaid}}
+		list = []Message{{Role: User, Text: emptyMessage}}
 	} else if list[last].Role == Assistant { // which the model is to go on with: it must not end with a space
 		list[last].Text = strings.TrimRightFunc(list[last].Text, paragraph.IsBlank)
 	}
@@ -60,14 +60,14 @@ func (t ToolSpec) PlainNames() json.RawMessage { return plainNames.of(t.Paramete
 
 // Texts that are sent in place of an empty user message and of an empty result.
 const (
-	nothingSaid  = "(an empty message)"
+	emptyMessage = "(an empty message)"
 	nothingGiven = "(nothing)"
 )
 
 func (m Message) sendable() Message {
 	m.Text = unlessBlank(m.Text)
 	if m.Role == User && m.Text == "" && len(m.Texts) == 0 && m.Passages == "" && len(m.Images) == 0 {
-		m.Text = nothingSaid
+		m.Text = emptyMessage
 	}
 	m.Results = slices.Clone(m.Results)
 	for i, result := range m.Results {

@@ -19,9 +19,9 @@ func TestBlankTextsAreThoseThatShowNothing(t *testing.T) {
 	}
 }
 
-func TestASendableRequestIsWhatWasSaid(t *testing.T) {
+func TestASendableRequestKeepsTheConversation(t *testing.T) {
 	user := func(text string) model.Message { return model.Message{Role: model.User, Text: text} }
-	said := func(text string) model.Message { return model.Message{Role: model.Assistant, Text: text} }
+	assistant := func(text string) model.Message { return model.Message{Role: model.Assistant, Text: text} }
 	calls := func(text, arguments string) model.Message {
 		return model.Message{Role: model.Assistant, Text: text,
 			Calls: []model.Call{{ID: "a", Name: "f", Arguments: json.RawMessage(arguments)}}}
@@ -34,23 +34,23 @@ func TestASendableRequestIsWhatWasSaid(t *testing.T) {
 	picture := model.Image{ContentType: "image/png", Data: []byte("p")}
 	for name, c := range map[string]struct{ is, want []model.Message }{
 		"nothing is blank": {
-			[]model.Message{user(" a\n"), said(" b\n"), user("c"), user("d"), calls("e", `{"n": 1}`),
+			[]model.Message{user(" a\n"), assistant(" b\n"), user("c"), user("d"), calls("e", `{"n": 1}`),
 				gives("f", model.Succeeded), user("g")},
-			[]model.Message{user(" a\n"), said(" b\n"), user("c"), user("d"), calls("e", `{"n": 1}`),
+			[]model.Message{user(" a\n"), assistant(" b\n"), user("c"), user("d"), calls("e", `{"n": 1}`),
 				gives("f", model.Succeeded), user("g")},
 		},
 		"an answer goes": {
-			[]model.Message{user("a"), said(" \n"), user("b"), said("c"), user("d")},
-			[]model.Message{user("a\n\nb"), said("c"), user("d")},
+			[]model.Message{user("a"), assistant(" \n"), user("b"), assistant("c"), user("d")},
+			[]model.Message{user("a\n\nb"), assistant("c"), user("d")},
 		},
 		"with what was attached": {
-			[]model.Message{{Role: model.User, Text: "a", Texts: file, Images: []model.Image{picture}}, said(""),
+			[]model.Message{{Role: model.User, Text: "a", Texts: file, Images: []model.Image{picture}}, assistant(""),
 				{Role: model.User, Text: "b", Texts: file, Images: []model.Image{picture}}},
 			[]model.Message{{Role: model.User, Text: "a\n\n<file name=\"a.txt\">\nwords\n</file>\n\nb", Texts: file,
 				Images: []model.Image{picture, picture}}},
 		},
 		"with what was found": {
-			[]model.Message{{Role: model.User, Text: "a", Passages: "p"}, said(""),
+			[]model.Message{{Role: model.User, Text: "a", Passages: "p"}, assistant(""),
 				{Role: model.User, Text: "b", Passages: "q"}},
 			[]model.Message{{Role: model.User, Passages: "q",
 				Text: "a\n\nPassages found in the knowledge bases:\np\n\nb"}},
@@ -59,22 +59,22 @@ func TestASendableRequestIsWhatWasSaid(t *testing.T) {
 			[]model.Message{{Role: model.User, Passages: "p"}}, []model.Message{{Role: model.User, Passages: "p"}},
 		},
 		"after a result": {
-			[]model.Message{user("a"), calls("\u00a0", " "), gives("\t", model.Failed), said(""), user("b")},
+			[]model.Message{user("a"), calls("\u00a0", " "), gives("\t", model.Failed), assistant(""), user("b")},
 			[]model.Message{user("a"), calls("", "{}"), gives("(nothing)", model.Failed), user("b")},
 		},
 		"a message stays": {
-			[]model.Message{user("\u200b"), said("a"), user("")},
-			[]model.Message{user("(an empty message)"), said("a"), user("(an empty message)")},
+			[]model.Message{user("\u200b"), assistant("a"), user("")},
+			[]model.Message{user("(an empty message)"), assistant("a"), user("(an empty message)")},
 		},
 		"a file says something": {
 			[]model.Message{{Role: model.User, Text: " ", Images: []model.Image{picture}}},
 			[]model.Message{{Role: model.User, Images: []model.Image{picture}}},
 		},
 		"what the model goes on with": {
-			[]model.Message{user("a"), said("b: \n")},
-			[]model.Message{user("a"), said("b:")},
+			[]model.Message{user("a"), assistant("b: \n")},
+			[]model.Message{user("a"), assistant("b:")},
 		},
-		"nothing is left": {[]model.Message{said("")}, []model.Message{user("(an empty message)")}},
+		"nothing is left": {[]model.Message{assistant("")}, []model.Message{user("(an empty message)")}},
 	} {
 		before, _ := json.Marshal(c.is)
 		got := model.Request{Instructions: "\n", Messages: c.is}.Sendable()

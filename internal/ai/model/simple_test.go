@@ -181,7 +181,7 @@ func (f converse) Converse(_ context.Context, r model.Request, _ func(string)) (
 
 // A call that has begun counts as an attempt: its text and its tokens must not be lost.
 func TestACallThatHasBegunIsNotRepeated(t *testing.T) {
-	invalid := model.BrokeOff(providerhttp.Says("Model produced invalid sequence as part of ToolUse.", ""))
+	invalid := model.BrokeOff(providerhttp.NewTrouble("Model produced invalid sequence as part of ToolUse.", ""))
 	var sent []string
 	m := model.WithSimpleTools(converse(func(r model.Request) (model.Reply, error) {
 		if sent = append(sent, r.Tools[0].Name); r.Tools[0].Name == "get-x" {
@@ -204,7 +204,7 @@ func TestSimpleToolsAreRememberedWhereTheyHelped(t *testing.T) {
 		return model.Request{Name: "m", Tools: []model.ToolSpec{{Name: name, Parameters: json.RawMessage(`{}`)}}}
 	}
 	refused, throttled := refusal(400, "Invalid function name"), refusal(429, "slow down")
-	broke := model.Begin(model.BrokeOff(providerhttp.Says("invalid sequence as part of ToolUse")))
+	broke := model.Begin(model.BrokeOff(providerhttp.NewTrouble("invalid sequence as part of ToolUse")))
 	mute := model.Begin(model.Fail(model.Retryable, "the model's stream ended in the middle"))
 	for name, c := range map[string]struct {
 		answers     []error // of the first requests

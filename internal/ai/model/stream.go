@@ -60,7 +60,7 @@ func Stream(
 		}
 		goOn, err := event(data)
 		if stream.failure {
-			err = BrokeOff(providerhttp.Said(data))
+			err = BrokeOff(providerhttp.ParseTrouble(data))
 		}
 		if err == nil && !goOn {
 			finish(answer.Body)
@@ -83,7 +83,7 @@ func whole(body io.Reader, event func(data []byte) (bool, error)) error {
 	if len(raw) > maxEvent {
 		return Unreachable(errTooLong)
 	}
-	if trouble := providerhttp.Said(raw); trouble.There || trouble.Message != "" {
+	if trouble := providerhttp.ParseTrouble(raw); trouble.There || trouble.Message != "" {
 		return BrokeOff(trouble)
 	}
 	_, err = event(raw)

@@ -22,14 +22,14 @@ import (
 
 // provider answers with a given response.
 type provider struct {
-	status int
-	header http.Header
-	body   io.Reader
-	asked  *http.Request
+	status  int
+	header  http.Header
+	body    io.Reader
+	request *http.Request
 }
 
 func (p *provider) RoundTrip(r *http.Request) (*http.Response, error) {
-	p.asked = r
+	p.request = r
 	if p.status == 0 {
 		return nil, fmt.Errorf("dial tcp: %s refused", r.URL.Host)
 	}
@@ -64,9 +64,9 @@ func TestEventsAreDeliveredInOrderUntilTheStop(t *testing.T) {
 		return string(data) != "four", nil
 	}))
 	assert.Equal(t, []string{"one", "tw\no", "three", "four"}, got)
-	assert.Equal(t, "https://provider.internal:8443/v1/chat", p.asked.URL.String())
-	assert.Equal(t, "secret", p.asked.Header.Get("X-Key"))
-	sent, err := io.ReadAll(p.asked.Body)
+	assert.Equal(t, "https://provider.internal:8443/v1/chat", p.request.URL.String())
+	assert.Equal(t, "secret", p.request.Header.Get("X-Key"))
+	sent, err := io.ReadAll(p.request.Body)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"n":1}`, string(sent))
 }

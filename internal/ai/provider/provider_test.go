@@ -15,13 +15,13 @@ import (
 
 // listed is a provider that only lists its models.
 type listed struct {
-	names []string
-	down  error
-	asked int
+	names    []string
+	down     error
+	requests int
 }
 
 func (l *listed) List(context.Context) ([]model.Info, error) {
-	l.asked++
+	l.requests++
 	var infos []model.Info
 	for _, n := range l.names {
 		infos = append(infos, model.Info{Name: n})
@@ -38,16 +38,16 @@ func TestAnAgentsModelMustBeOneThatCanBeReached(t *testing.T) {
 	require.NoError(t, check("demo", "", false))
 	require.NoError(t, check("away", "any", true))
 	require.NoError(t, check("near", "unlisted", true))
-	for _, c := range []struct{ provider, name, says string }{
+	for _, c := range []struct{ provider, name, wantErr string }{
 		{"else", "x", "body.model.provider: must be one of away, demo, near"},
 		{"near", "", "body.model.name: is required"},
 		{"near", "medium", `near has no model "medium"`},
 		{"away", "any", "connection refused"},
 	} {
-		assert.ErrorContains(t, check(c.provider, c.name, false), c.says)
+		assert.ErrorContains(t, check(c.provider, c.name, false), c.wantErr)
 	}
 	require.Error(t, check("else", "x", true), "a provider that does not exist cannot be skipped over")
-	assert.Equal(t, 1, near.asked, "a list is remembered for a while")
+	assert.Equal(t, 1, near.requests, "a list is remembered for a while")
 }
 
 // The first example of the documentation failed with Ollama.

@@ -48,7 +48,7 @@ const maxRefusal = 64 << 10
 // Refusal reads an answer other than 200. It returns its status and its failure, with the wait that it asks for.
 func Refusal(answer *http.Response) (status int, trouble Trouble) {
 	raw, _ := io.ReadAll(io.LimitReader(answer.Body, maxRefusal)) // of a body that breaks off, what came
-	trouble = Said(raw)
+	trouble = ParseTrouble(raw)
 	trouble.Wait = cmp.Or(RetryAfter(answer.Header), trouble.Wait)
 	if trouble.Wait == 0 && answer.StatusCode == http.StatusTooManyRequests {
 		trouble.Wait = resets(answer.Header)

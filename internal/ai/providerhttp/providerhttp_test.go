@@ -61,7 +61,7 @@ func TestTheMessageOfAnErrorResponseIsFound(t *testing.T) {
 		`{"base_resp":{"status_code":1,"status_msg":"no"}}`: "no", " not\n here \r\n": "not here",
 		"\x1f\x8b\x08": "", "\xff": "", "a\x00b": "", strings.Repeat("x", 2000): "", ` <!DOCTYPE html>`: "", `"no`: "",
 	} {
-		assert.Equal(t, want, providerhttp.Said([]byte(body)).Message, body)
+		assert.Equal(t, want, providerhttp.ParseTrouble([]byte(body)).Message, body)
 	}
 }
 

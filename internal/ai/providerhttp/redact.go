@@ -63,7 +63,7 @@ type secrets struct {
 }
 
 const (
-	telling = 8 // letters and digits: the shortest part that identifies a secret
+	minPart = 8 // letters and digits: the shortest part that identifies a secret
 	least   = 4 // a shorter text is not treated as a secret
 )
 
@@ -106,11 +106,11 @@ func (s *secrets) add(secret string) {
 
 func (s *secrets) spelling(text string) {
 	letters, _ := bare(text)
-	if len(letters) >= least && len(letters) < telling {
+	if len(letters) >= least && len(letters) < minPart {
 		s.short = append(s.short, letters)
 	}
-	for i := 0; i+telling <= len(letters); i++ {
-		s.parts[letters[i:i+telling]] = true
+	for i := 0; i+minPart <= len(letters); i++ {
+		s.parts[letters[i:i+minPart]] = true
 	}
 }
 
@@ -145,8 +145,8 @@ func (s secrets) redact(text string) string {
 		kept = at[end-1] + 1
 	}
 	for i := range letters {
-		if i+telling <= len(letters) && s.parts[letters[i:i+telling]] {
-			hide(i, i+telling)
+		if i+minPart <= len(letters) && s.parts[letters[i:i+minPart]] {
+			hide(i, i+minPart)
 		}
 		for _, short := range s.short {
 			if strings.HasPrefix(letters[i:], short) {

@@ -27,8 +27,8 @@ type Trouble struct {
 	params []string // what of the request it names
 }
 
-// Says makes the [Trouble] of a failure that another library has decoded.
-func Says(message string, codes ...string) Trouble {
+// NewTrouble makes the [Trouble] of a failure that another library has decoded.
+func NewTrouble(message string, codes ...string) Trouble {
 	t := Trouble{There: true, Message: message, Wait: waitIn(message), words: []string{message}}
 	for _, code := range codes {
 		t.codes = append(t.codes, strings.ToLower(code))
@@ -36,13 +36,13 @@ func Says(message string, codes ...string) Trouble {
 	return t
 }
 
-// Said reads the body of an answer: JSON, also as an event of a stream, or a short text. It leaves out pages, JSON that
+// ParseTrouble reads the body of an answer: JSON, also as an event of a stream, or a short text. It leaves out pages, JSON that
 // cannot be read, and JSON with too many values.
-func Said(body []byte) (t Trouble) {
+func ParseTrouble(body []byte) (t Trouble) {
 	var answer any
-	err := Read(body, len(body), maxSaid, &answer)
+	err := Read(body, len(body), maxValues, &answer)
 	if event := firstEvent.FindSubmatch(body); err != nil && event != nil {
-		err = Read(event[1], len(body), maxSaid, &answer)
+		err = Read(event[1], len(body), maxValues, &answer)
 	}
 	if err != nil {
 		if text := Line(body); text != "" {
@@ -83,8 +83,8 @@ func failed(member any) bool {
 
 // Limits of an error response.
 const (
-	maxSaid = 10_000  // values
-	maxLine = 1 << 10 // bytes of one that is a text
+	maxValues = 10_000  // values
+	maxLine   = 1 << 10 // bytes of one that is a text
 )
 
 // Line returns a text as one line. It is empty for a long text, for JSON, for a page, and for bytes that are not text.
@@ -208,7 +208,7 @@ func (t *Trouble) within(text string, depth int) bool {
 	}
 	var inner any
 	before := len(t.words)
-	if Read(raw, len(raw), maxSaid, &inner) == nil {
+	if Read(raw, len(raw), maxValues, &inner) == nil {
 		t.gather(inner, depth+1)
 	}
 	return len(t.words) > before

@@ -309,8 +309,8 @@ func End(offers []Offer, run func(func()) func()) {
 }
 
 // Fingerprint is a hash of a tool's definition and endpoint: approving a call approves exactly this definition.
-func Fingerprint(place, definition any) string {
-	b, err := json.Marshal([]any{place, definition})
+func Fingerprint(endpoint, definition any) string {
+	b, err := json.Marshal([]any{endpoint, definition})
 	if err != nil {
 		panic("tool: a definition cannot be encoded: " + err.Error()) // it was read from JSON
 	}

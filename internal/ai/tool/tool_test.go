@@ -48,8 +48,8 @@ func TestACallNeedsApprovalByModeAndPattern(t *testing.T) {
 }
 
 func TestAChangedDefinitionHasAnotherFingerprint(t *testing.T) {
-	is := func(place, definition string) tool.Offer {
-		return tool.Offer{Source: "kit/act", Fingerprint: tool.Fingerprint(place, json.RawMessage(definition))}
+	is := func(endpoint, definition string) tool.Offer {
+		return tool.Offer{Source: "kit/act", Fingerprint: tool.Fingerprint(endpoint, json.RawMessage(definition))}
 	}
 	was := is("https://a", `{"binding":{"name":"act","n":9007199254740993},"description":"d"}`)
 	assert.True(t, is("https://a", `{"description":"d","binding":{"n":9007199254740993,"name":"act"}}`).Is(was.Source,

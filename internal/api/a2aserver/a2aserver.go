@@ -149,7 +149,7 @@ type call struct {
 // ended meanwhile, a limit is reached, or the disk is full. Errors that have a code in the protocol are in the reply. A
 // stream takes its slot with seat before it does anything else; Call returns the error of seat.
 func (s *Server) Call(
-	ctx context.Context, p tenant.Principal, agent string, in Request, seat func() error,
+	ctx context.Context, p tenant.Principal, agent string, in Request, takeSlot func() error,
 ) (Reply, error) {
 	a, err := s.Agent(ctx, p, agent)
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *Server) Call(
 	}
 	c.Dialect = m.dialect
 	if m.streamed {
-		if err := seat(); err != nil {
+		if err := takeSlot(); err != nil {
 			return Reply{}, err
 		}
 	}
@@ -198,7 +198,7 @@ func (c *call) read(body []byte) (r request, refused *fault) {
 		return r, &fault{bridge.InvalidRequest, "id must be a string, a number or null"}
 	}
 	err := strictjson.Unmarshal(body, &r)
-	if wrong, is := errors.AsType[*strictjson.TypeError](err); is && wrong.Place == "" { // batches above all
+	if wrong, is := errors.AsType[*strictjson.TypeError](err); is && wrong.Location == "" { // batches above all
 		return r, &fault{bridge.InvalidRequest, "the request must be one JSON object; batches are not supported"}
 	} else if is {
 		return r, &fault{bridge.InvalidRequest, err.Error()}
@@ -217,7 +217,7 @@ func readParams(params json.RawMessage, into any) error {
 	}
 	err := strictjson.Unmarshal(params, into)
 	if wrong, ok := errors.AsType[*strictjson.TypeError](err); ok {
-		return &fault{bridge.InvalidParams, "params" + wrong.Place + " " + wrong.Wanted}
+		return &fault{bridge.InvalidParams, "params" + wrong.Location + " " + wrong.Wanted}
 	}
 	if err != nil {
 		return &fault{bridge.InvalidParams, "params: " + err.Error()}
@@ -292,7 +292,7 @@ func (c *call) sendStreamed(ctx context.Context, in sendParams) (Reply, error) {
 
 // take accepts a message, and returns the run that it has begun or answered.
 func (c *call) take(ctx context.Context, in sendParams, streamed bool) (run string, err error) {
-	m, err := c.hear(in.Message)
+	m, err := c.parseMessage(in.Message)
 	if config := in.Configuration.push(); err == nil && config != nil {
 		m.push, err = c.push(ctx, *config, in.Message.TaskID)
 	}
@@ -371,8 +371,8 @@ func (c *call) await(ctx context.Context, reply *Reply, r record.Run, history *i
 
 // post sends a message. The message starts a run, in its context or in a new chat, or answers the question of the
 // chat's run.
-func (c *call) post(ctx context.Context, m message, said said, chat string, streamed bool) (string, error) {
-	if said.text == "" && len(said.files)+len(said.known) == 0 {
+func (c *call) post(ctx context.Context, m message, in input, chat string, streamed bool) (string, error) {
+	if in.text == "" && len(in.files)+len(in.known) == 0 {
 		return "", &fault{bridge.InvalidParams, "message.parts must contain a text, data or file part"}
 	}
 	if len(m.MessageID) > maxMessageID {
@@ -380,9 +380,9 @@ func (c *call) post(ctx context.Context, m message, said said, chat string, stre
 			fmt.Sprintf("message.messageId must have at most %d printable ASCII characters", maxMessageID)}
 	}
 	posted, err := c.Post(ctx, c.who, intake.Message{
-		AgentID: c.agent.ID, Text: said.text, ChatID: chat, Key: key(c.agent.ID, m.MessageID), Watched: streamed,
-		Push: said.push, PushOf: m.TaskID,
-	}, said.known, said.files)
+		AgentID: c.agent.ID, Text: in.text, ChatID: chat, Key: key(c.agent.ID, m.MessageID), Watched: streamed,
+		Push: in.push, PushOf: m.TaskID,
+	}, in.known, in.files)
 	return posted.Run.ID(), err
 }
 
@@ -398,17 +398,17 @@ func key(agent, message string) string {
 }
 
 // answer resolves the interrupts that a task waits for.
-func (c *call) answer(ctx context.Context, m message, said said) (string, error) {
+func (c *call) answer(ctx context.Context, m message, in input) (string, error) {
 	e, err := c.run(ctx, m.TaskID)
 	if err != nil {
 		return "", err
 	}
-	decisions, withFiles := said.decisions, len(said.files)+len(said.known) > 0
+	decisions, withFiles := in.decisions, len(in.files)+len(in.known) > 0
 	switch waits := e.Value.Interrupts; {
 	case m.ContextID != "" && m.ContextID != e.Value.Chat:
 		return "", &fault{bridge.InvalidParams, "message.contextId is not the context of the task"}
 	case e.Value.Status != lifecycle.AwaitingInput:
-		if again, err := c.repeats(ctx, e.Value, said); again || err != nil {
+		if again, err := c.repeats(ctx, e.Value, in); again || err != nil {
 			return m.TaskID, err
 		}
 		return "", &fault{unsupported, "the task is " + string(e.Value.Status) +
@@ -419,35 +419,35 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 			`the task waits for decisions: send a data part like ` +
 				`{"decisions":[{"interrupt_id":"…","decision":"approve"}]}`}
 	case withFiles:
-	case said.text == "":
+	case in.text == "":
 		return "", &fault{bridge.InvalidParams, "message.parts must contain a text part"}
 	default:
 		decisions = []record.Decision{{
-			InterruptID: waits[0].ID, Decision: string(lifecycle.Answer), Message: said.text,
+			InterruptID: waits[0].ID, Decision: string(lifecycle.Answer), Message: in.text,
 		}}
 	}
 	if decisions == nil { // there are files, which a decision cannot have
-		run, err := c.post(ctx, m, said, e.Value.Chat, false)
+		run, err := c.post(ctx, m, in, e.Value.Chat, false)
 		if err == nil && run != m.TaskID {
 			err = &fault{unsupported, "the task accepts no more messages; the message started the task " + run}
 		}
 		return run, err
 	}
-	_, err = c.Resume(ctx, c.who, m.TaskID, e.Value.Pause, decisions, said.push, nil)
+	_, err = c.Resume(ctx, c.who, m.TaskID, e.Value.Pause, decisions, in.push, nil)
 	return m.TaskID, err
 }
 
 // repeats reports whether a message has the decision that ended the last pause of a run: its client has sent it again.
-func (c *call) repeats(ctx context.Context, r record.Run, said said) (bool, error) {
+func (c *call) repeats(ctx context.Context, r record.Run, in input) (bool, error) {
 	last, found, err := c.Store.LastDecision(ctx, r.ID(), r.Passed())
 	if err != nil || !found {
 		return false, err
 	}
-	if len(said.decisions) == 0 {
+	if len(in.decisions) == 0 {
 		return len(last.List) == 1 && last.List[0].Decision == string(lifecycle.Answer) &&
-			last.List[0].Message == said.text && len(last.List[0].Files)+len(said.files)+len(said.known) == 0, nil
+			last.List[0].Message == in.text && len(last.List[0].Files)+len(in.files)+len(in.known) == 0, nil
 	}
-	return record.SameDecisions(last.List, said.decisions), nil
+	return record.SameDecisions(last.List, in.decisions), nil
 }
 
 // sent returns the task of a message in its current state.
@@ -462,7 +462,7 @@ func shown(length *int) bool { return length == nil || *length > 0 }
 func (c *call) task(ctx context.Context, e record.RunEntity, artifacts, history bool) (object, error) {
 	v, err := view.Of(ctx, c.Store, e)
 	if err == nil && artifacts {
-		v, err = v.For(ctx, c.Intake.Tenants.Reads(c.who))
+		v, err = v.For(ctx, c.Intake.Tenants.CitationFilter(c.who))
 	}
 	if err != nil {
 		return nil, err
@@ -487,7 +487,7 @@ func (c *call) task(ctx context.Context, e record.RunEntity, artifacts, history 
 // pause.
 func (c *call) follow(ctx context.Context, run string) (Reply, error) {
 	e, err := c.Intake.Run(ctx, c.who, run)
-	reads, translate := c.Intake.Tenants.Reads(c.who), c.translating()
+	reads, translate := c.Intake.Tenants.CitationFilter(c.who), c.translating()
 	follow := func(ctx context.Context, idle time.Duration, emit func(any) error, beat func() error) error {
 		return c.Hub.Follow(ctx, c.Store, c.who.Scope(), run, idle, func(e stream.Event) error {
 			if e.Event == stream.Heartbeat {
@@ -555,7 +555,7 @@ func (c *call) translating() func(stream.Event) ([]any, bool) {
 
 func (c *call) event(v object) any { return c.result(v).Message }
 
-type said struct {
+type input struct {
 	text      string            // its texts and data
 	decisions []record.Decision // of a data part that has them
 	files     []files.Inline
@@ -563,7 +563,7 @@ type said struct {
 	push      *record.Push
 }
 
-func (c *call) hear(m message) (s said, err error) {
+func (c *call) parseMessage(m message) (s input, err error) {
 	if !slices.Contains([]string{"", "user", "agent", "ROLE_UNSPECIFIED", "ROLE_USER", "ROLE_AGENT"}, m.Role) {
 		return s, &fault{bridge.InvalidParams,
 			"message.role must be user or agent, or ROLE_USER or ROLE_AGENT in version 1.0"}
@@ -599,7 +599,7 @@ func (c *call) hear(m message) (s said, err error) {
 	return s, nil
 }
 
-func (s *said) take(field, name, contentType, text string) error {
+func (s *input) take(field, name, contentType, text string) error {
 	f, err := files.Decode(field, name, contentType, text)
 	if s.files = append(s.files, f); len(s.files) > intake.MaxFiles {
 		err = problem.InvalidField("message.parts", "at most %d files may be sent", intake.MaxFiles)
@@ -608,7 +608,7 @@ func (s *said) take(field, name, contentType, text string) error {
 }
 
 // refer notes a file of ours by its address. Others are not fetched.
-func (c *call) refer(s *said, url string) error {
+func (c *call) refer(s *input, url string) error {
 	id, ours := c.FileOf(url)
 	if !ours {
 		return &fault{contentType,

@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/text/extract"
 )
 
-func TestACardTellsClientsOfBothVersionsOfTheAgent(t *testing.T) {
+func TestACardDescribesTheAgentToClientsOfBothVersions(t *testing.T) {
 	w := newWorld(t)
 	plain := w.other(func(s *catalog.AgentSpec) { s.Name = "Plain" })
 	edit := func(publish bool) {
@@ -66,7 +66,7 @@ func TestAnAgentOutOfReachHasNoCardAndTakesNoCall(t *testing.T) {
 		code string
 	}{
 		"nonsense": {operator, "not_found"}, "0123456789abcdef01234567": {operator, "not_found"},
-		closed: {member, "insufficient_permission"}, w.agent: {w.stranger(), "outside_organization"},
+		closed: {member, "insufficient_permission"}, w.agent: {w.outsider(), "outside_organization"},
 	} {
 		_, err := w.Card(t.Context(), c.who, agent)
 		assert.True(t, problem.Is(err, c.code), "%s: %v", agent, err)

@@ -15,10 +15,10 @@ import (
 // Bounds of a page of tasks: its largest and its default number of tasks, the number of runs that are read for it, and
 // its bytes. The first task alone may have more bytes.
 const (
-	maxPage     = 100
-	usualPage   = 50
-	maxLookedAt = 500
-	maxBytes    = 1 << 20
+	maxPage    = 100
+	usualPage  = 50
+	maxScanned = 500
+	maxBytes   = 1 << 20
 )
 
 // list returns a page of the agent's tasks, those with the newest messages first. A page that has read many runs of
@@ -31,8 +31,8 @@ func (c *call) list(ctx context.Context, in listParams) (any, error) {
 	if size < 1 || size > maxPage {
 		return nil, &fault{bridge.InvalidParams, fmt.Sprintf("pageSize must be between 1 and %d", maxPage)}
 	}
-	place, err := base64.RawURLEncoding.DecodeString(in.PageToken)
-	if err != nil || len(place) > maxPlace {
+	position, err := base64.RawURLEncoding.DecodeString(in.PageToken)
+	if err != nil || len(position) > maxPosition {
 		return nil, &fault{bridge.InvalidParams, "pageToken must be the nextPageToken of a previous page"}
 	}
 	if in.Status == a2a.Unspecified {
@@ -56,7 +56,7 @@ func (c *call) list(ctx context.Context, in listParams) (any, error) {
 		}
 		chat = &e.Value
 	}
-	tasks, err := c.tasks(ctx, chat, in, string(place), size)
+	tasks, err := c.tasks(ctx, chat, in, string(position), size)
 	return page(append([]object{}, tasks.Rows...), tasks.Next, size), err
 }
 
@@ -78,7 +78,7 @@ func (c *call) tasks(
 		return c.Store.RunsOfOrganization(ctx, c.who.Scope(), after, limit)
 	}
 	sees, rows, bytes := c.Intake.Sees(ctx, c.who), 0, 0
-	return record.Filter(ctx, after, size, maxLookedAt, runs, func(e record.RunEntity) (t object, may bool, err error) {
+	return record.Filter(ctx, after, size, maxScanned, runs, func(e record.RunEntity) (t object, may bool, err error) {
 		if !c.wanted(e.Value, in) {
 			return nil, false, nil
 		}
@@ -98,8 +98,8 @@ func (c *call) tasks(
 	})
 }
 
-// maxPlace is how long the place in a listing may be, in bytes.
-const maxPlace = 300
+// maxPosition is how long the place in a listing may be, in bytes.
+const maxPosition = 300
 
 func (c *call) wanted(r record.Run, in listParams) bool {
 	return r.Agent == c.agent.ID && !r.Removed && (in.Status == "" || c.Dialect.State(string(r.Status)) == in.Status) &&

@@ -314,7 +314,7 @@ func TestAConfigurationOfAnotherTaskIsNotThere(t *testing.T) {
 		code, _ := w.refusal(method, params)
 		assert.InDelta(t, -32001, code, 0, method)
 	}
-	w.who = w.stranger()
+	w.who = w.outsider()
 	w.agent = w.other(func(*catalog.AgentSpec) {})
 	for method, params := range bodies {
 		_, err := w.Call(t.Context(), w.who, w.agent, sent(request(method, params)), seated)

@@ -41,7 +41,7 @@ func TestATaskOfAnotherAgentOrNobodyIsNotThere(t *testing.T) {
 func TestATaskOfAnotherOrganizationIsForbidden(t *testing.T) {
 	w := newWorld(t)
 	foreign := w.task("x")
-	w.who = w.stranger()
+	w.who = w.outsider()
 	w.agent = w.other(func(*catalog.AgentSpec) {})
 	for _, method := range []string{"tasks/get", "tasks/cancel", "SubscribeToTask", "message/send"} {
 		body := request(method, `{"id":"`+foreign+`","message":{"taskId":"`+foreign+`","parts":[{"text":"x"}]}}`)
@@ -156,7 +156,7 @@ func TestAStreamWithoutAPlaceBeginsNothing(t *testing.T) {
 }
 
 // The text of any other error may contain internal details.
-func TestAnErrorOfTheServiceIsLoggedAndNotTold(t *testing.T) {
+func TestAnErrorOfTheServiceIsLoggedAndNotReturned(t *testing.T) {
 	w := newWorld(t)
 	run := w.send(`{"contextId":"c","parts":[{"text":"` + strings.Repeat("x", 1<<10) + `"}]}`)["id"].(string)
 	w.ask(run, lifecycle.Approval)
@@ -179,7 +179,7 @@ func TestAnErrorOfTheServiceIsLoggedAndNotTold(t *testing.T) {
 	}
 }
 
-func TestABodyThatIsNoCallGetsOneErrorWithTheIDThatItHas(t *testing.T) {
+func TestAnInvalidBodyGetsOneErrorWithItsID(t *testing.T) {
 	w := newWorld(t)
 	call := func(id string) string { return `{"jsonrpc":"2.0","id":` + id + `,"method":"Dance"}` }
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
@@ -247,7 +247,7 @@ func TestABodyThatIsNoCallGetsOneErrorWithTheIDThatItHas(t *testing.T) {
 		r := w.reply(c.body)
 		b, err := json.Marshal(r.Message)
 		require.NoError(t, err, name)
-		var said struct {
+		var response struct {
 			JSONRPC string          `json:"jsonrpc"`
 			ID      json.RawMessage `json:"id"`
 			Result  json.RawMessage `json:"result"`
@@ -256,13 +256,13 @@ func TestABodyThatIsNoCallGetsOneErrorWithTheIDThatItHas(t *testing.T) {
 				Message string  `json:"message"`
 			} `json:"error"`
 		}
-		require.NoError(t, json.Unmarshal(b, &said), name)
+		require.NoError(t, json.Unmarshal(b, &response), name)
 		assert.Empty(t, r.Run, name)
-		assert.Equal(t, "2.0", said.JSONRPC, name)
-		assert.Nil(t, said.Result, name)
-		assert.InDelta(t, c.code, said.Error.Code, 0, name)
-		assert.Contains(t, said.Error.Message, c.text, name)
-		assert.True(t, sameID(t, c.id, said.ID), name)
+		assert.Equal(t, "2.0", response.JSONRPC, name)
+		assert.Nil(t, response.Result, name)
+		assert.InDelta(t, c.code, response.Error.Code, 0, name)
+		assert.Contains(t, response.Error.Message, c.text, name)
+		assert.True(t, sameID(t, c.id, response.ID), name)
 	}
 	assert.Empty(t, w.log.String(), "none of it is a fault of the service")
 }
@@ -286,8 +286,8 @@ func TestAnErrorHasDataInVersion03Alone(t *testing.T) {
 		"tasks/get": `{"code":-32001,"message":"the task does not exist","data":{"error":"the task does not exist"}}`,
 		"GetTask":   `{"code":-32001,"message":"the task does not exist"}`,
 	} {
-		said := w.answer(request(method, `{"id":"x"}`))
-		assert.Equal(t, fill(t, `{"jsonrpc":"2.0","id":7,"error":`+want+`}`), any(said))
+		answer := w.answer(request(method, `{"id":"x"}`))
+		assert.Equal(t, fill(t, `{"jsonrpc":"2.0","id":7,"error":`+want+`}`), any(answer))
 	}
 	assert.Equal(t, fill(t, `{"jsonrpc":"2.0","id":null,
 		"error":{"code":-32700,"message":"it is cut off","data":{"error":"it is cut off"}}}`),

@@ -51,11 +51,11 @@ func status(s lifecycle.Status) stream.Event {
 func done(v *view.Run) stream.Event { return stream.Event{Event: stream.Done, Run: v} }
 
 // A stream of both versions carries the same, each in its words; all of it answers the one request.
-func TestEachEventOfAStreamIsToldInTheWordsOfItsVersion(t *testing.T) {
+func TestEachEventOfAStreamIsWrittenInTheWordsOfItsVersion(t *testing.T) {
 	result := `{"answer":"so far","output":{"n":1},"files":[{"file_id":"f","name":"a.png","content_type":"image/png"}]}`
 	asks := `"message": {"messageId": "r-asks", "taskId": "r", "contextId": "c", `
 	interrupts := `{"interrupts": [{"id": "i", "kind": "clarification", "prompt": "Which?", "created_at": "NOW"}]}`
-	told := []struct {
+	cases := []struct {
 		event    stream.Event
 		old, new string
 		last     bool
@@ -120,7 +120,7 @@ func TestEachEventOfAStreamIsToldInTheWordsOfItsVersion(t *testing.T) {
 		}
 		return results
 	}
-	for _, c := range told {
+	for _, c := range cases {
 		messages, last := old.Translate(c.event)
 		assert.Equal(t, fill(t, c.old, "NOW", now, "URL", w.URL), any(envelopes(messages)))
 		assert.Equal(t, c.last, last, c.event.Event)
@@ -155,13 +155,13 @@ func brief(t *testing.T, messages []any) []string {
 }
 
 func TestAStreamIsTheTaskThenItsAnswerInPiecesThenItsEnd(t *testing.T) {
-	type told struct {
+	type translation struct {
 		event stream.Event
 		want  []string
 		last  bool
 	}
 	whole := `{"answer":"ab"}`
-	for name, story := range map[string][]told{
+	for name, story := range map[string][]translation{
 		"a run that is read while it is written": {
 			{initial(lifecycle.Queued, ""), []string{"task submitted"}, false},
 			{status(lifecycle.Running), []string{"working"}, false},

@@ -104,7 +104,7 @@ func newWorld(t *testing.T) *world {
 	notifier := stream.NewLocalNotifier()
 	w := &world{t: t, waiting: h, items: &breakable{Table: memtable.New(h.Now)}, log: &bytes.Buffer{}}
 	store := record.New(w.items, &memblob.Store{}, h)
-	tenants := tenant.New(store, store.Known(), h, tenant.Defaults{
+	tenants := tenant.New(store, store.Cached(), h, tenant.Defaults{
 		UserCap: 9, OrganizationCap: 9, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute,
 	}, nil)
 	first, err := tenants.Bootstrap(t.Context())
@@ -116,8 +116,8 @@ func newWorld(t *testing.T) *world {
 	w.who, err = tenants.Authenticate(t.Context(), first.Key)
 	require.NoError(t, err)
 	w.agent = first.Agent.ID
-	nudges := localqueue.New()
-	t.Cleanup(nudges.Close)
+	queue := localqueue.New()
+	t.Cleanup(queue.Close)
 	log := slog.New(slog.NewTextHandler(w.log, nil))
 	sealer, err := keyseal.New(make([]byte, seal.KeySize))
 	require.NoError(t, err)
@@ -128,13 +128,13 @@ func newWorld(t *testing.T) *world {
 			if err := wait(ctx); err != nil {
 				return err
 			}
-			_, err := tenants.Still(ctx, p, of)
+			_, err := tenants.CheckRight(ctx, p, of)
 			return err
 		},
 		Intake: &intake.Intake{
 			Executor: &transition.Executor{
 				Store: store, Host: h, Log: log, Caps: tenants.Caps, StartDeadline: time.Hour,
-				Notifier: notifier, Queue: nudges,
+				Notifier: notifier, Queue: queue,
 			},
 			Store: store, Host: h, Tenants: tenants,
 		},
@@ -312,8 +312,8 @@ func (w *world) member(organization string) tenant.Principal {
 	return p
 }
 
-// stranger is a user of another organization.
-func (w *world) stranger() tenant.Principal {
+// outsider is a user of another organization.
+func (w *world) outsider() tenant.Principal {
 	w.t.Helper()
 	name := "elsewhere"
 	o, err := w.Intake.Tenants.CreateOrganization(w.t.Context(), tenant.OrganizationEdit{Name: &name})

@@ -43,13 +43,13 @@ type Server struct{ bridge.Bridge }
 type Exchange struct {
 	thread, id string
 	runs       []string // to follow, one after the other
-	list       []heard
+	list       []clientMessage
 	heavy      bool // they are too large to be kept in addition to the room of requests
 	old        bool // the client is one from before protocol version 1.0
 }
 
-// heard is a message that the front end has.
-type heard struct {
+// clientMessage is a message that the front end has.
+type clientMessage struct {
 	id  string
 	raw json.RawMessage // nil: it was not kept
 }
@@ -64,7 +64,7 @@ func newExchange(t turn) *Exchange {
 	x := &Exchange{thread: t.ThreadID, id: t.RunID, old: t.ProtocolVersion == ""}
 	size := 0
 	for _, m := range t.list {
-		x.list = append(x.list, heard{m.ID, m.raw})
+		x.list = append(x.list, clientMessage{m.ID, m.raw})
 		size += len(m.ID) + len(m.raw)
 	}
 	x.heavy = size > light
@@ -98,13 +98,13 @@ func (s *Server) Open(
 	x := newExchange(t)
 	posted, found, err := s.Intake.Replay(ctx, p, b.key(), "") // before anything is judged
 	if err != nil {
-		return nil, bridge.Named(err, b.fresh.place)
+		return nil, bridge.Named(err, b.fresh.requestField)
 	}
 	if found {
 		x.runs, err = b.runsOf(ctx, posted)
 		return x, err
 	}
-	for range tries {
+	for range maxAttempts {
 		if err = b.find(ctx); err == nil {
 			x.runs, err = b.begin(ctx)
 		}
@@ -113,12 +113,12 @@ func (s *Server) Open(
 		}
 		b = &beginning{Server: s, who: p, agent: agent, request: request, turn: t}
 	}
-	return x, bridge.Named(err, b.fresh.place)
+	return x, bridge.Named(err, b.fresh.requestField)
 }
 
-// tries is the largest number of attempts of a request. Another attempt follows where its thread had no run at first,
+// maxAttempts is the largest number of attempts of a request. Another attempt follows where its thread had no run at first,
 // and has one now.
-const tries = 3
+const maxAttempts = 3
 
 type beginning struct {
 	*Server
@@ -145,8 +145,8 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 	if err := b.correlate(ctx, last); err != nil {
 		return nil, err
 	}
-	says := b.fresh.asks() || b.endsWithOutput()
-	if says { // before anything is decided: a refusal leaves all as it was
+	hasMessage := b.fresh.asks() || b.endsWithOutput()
+	if hasMessage { // before anything is decided: a refusal leaves all as it was
 		if err := b.prepare(ctx); err != nil {
 			return nil, err
 		}
@@ -156,13 +156,13 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	switch {
-	case resumed && !says:
+	case resumed && !hasMessage:
 		return b.going(), nil
 	case resumed:
 		return b.post(ctx, true)
-	case !says && b.follows():
+	case !hasMessage && b.follows():
 		return b.going(), nil
-	case !says: // the user wants it to run again
+	case !hasMessage: // the user wants it to run again
 		if b.fresh, err = b.turn.since(b.turn.lastUsers()); err == nil && !b.fresh.asks() {
 			err = problem.InvalidField("body.messages",
 				"must end with a user message or the output of a call")
@@ -208,7 +208,7 @@ func (b *beginning) key() string {
 
 // prepare makes the message, with its files stored, and checks it.
 func (b *beginning) prepare(ctx context.Context) error {
-	c, err := b.turn.brought(b.fresh)
+	c, err := b.turn.runContext(b.fresh)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (b *beginning) correlate(ctx context.Context, last *record.Pause) error {
 		return err
 	}
 	for n, e := range b.turn.Resume {
-		if !slices.ContainsFunc(found, func(r record.RunEntity) bool { return b.mayHaveAsked(r.Value, last, e) }) {
+		if !slices.ContainsFunc(found, func(r record.RunEntity) bool { return b.mayHaveInterrupt(r.Value, last, e) }) {
 			return problem.InvalidField(fmt.Sprintf("body.resume[%d].interruptId", n),
 				"must be the id of an interrupt in this thread")
 		}
@@ -41,9 +41,9 @@ func (b *beginning) correlate(ctx context.Context, last *record.Pause) error {
 	return nil
 }
 
-// mayHaveAsked reports whether a run may have asked the question that an entry answers. Of its pauses, it reads only
+// mayHaveInterrupt reports whether a run may have asked the question that an entry answers. Of its pauses, it reads only
 // the thread's last.
-func (b *beginning) mayHaveAsked(run record.Run, last *record.Pause, e AGUIResume) bool {
+func (b *beginning) mayHaveInterrupt(run record.Run, last *record.Pause, e AGUIResume) bool {
 	of, _ := runOf("int_", e.InterruptID)
 	if of != run.ID() || run.Agent != b.agent || run.Chat != b.turn.ThreadID {
 		return false
@@ -139,7 +139,7 @@ func about(list []record.Decision, interrupt string) bool {
 // history.
 func (b *beginning) decided(d record.Decisions, decisions []record.Decision) (bool, error) {
 	switch {
-	case b.heardOf(b.last.Pause):
+	case b.hasMessageOf(b.last.Pause):
 		return false, nil
 	case b.fresh.asks() && b.last.Status.Terminal(): // it ended without a word, and the user goes on
 		return false, nil

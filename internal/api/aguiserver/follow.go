@@ -127,7 +127,7 @@ func (f *follower) keep() error {
 		if err != nil {
 			return err
 		}
-		list = slices.Insert(list, at+i, heard{m.ID, raw})
+		list = slices.Insert(list, at+i, clientMessage{m.ID, raw})
 		size += len(raw)
 	}
 	f.x.list = list
@@ -136,7 +136,7 @@ func (f *follower) keep() error {
 }
 
 // others are the front end's messages that are not of the part, and the index of the part among them.
-func (f *follower) others() (list []heard, at int) {
+func (f *follower) others() (list []clientMessage, at int) {
 	at = slices.IndexFunc(f.x.list, f.isPart)
 	list = slices.DeleteFunc(slices.Clone(f.x.list), f.isPart)
 	if at < 0 {
@@ -154,7 +154,7 @@ func (e AGUIEvent) goesOn() bool {
 // follower translates the stream of a run, from its last pause on.
 type follower struct {
 	*Server
-	teller
+	encoder
 
 	who     tenant.Principal
 	right   *tenant.Right // to the run's agent, which may be another than the exchange's
@@ -180,7 +180,7 @@ type decidedCall struct {
 	id        string
 	name      string
 	arguments json.RawMessage // as they were decided
-	told      bool
+	sent      bool
 }
 
 func (s *Server) follower(
@@ -194,7 +194,7 @@ func (s *Server) follower(
 	f := &follower{
 		Server: s, who: p, x: x, run: run, onBegun: func() {}, reply: -1,
 		calls: map[int]string{}, ended: map[int]bool{},
-		teller: teller{emit: emit, said: ofPart("msg_", run, n), got: ofPart("res_", run, n)},
+		encoder: encoder{emit: emit, messagePrefix: ofPart("msg_", run, n), resultPrefix: ofPart("res_", run, n)},
 	}
 	f.right = s.Intake.Tenants.RightTo(&f.who, e.Value.Whose())
 	f.again = slices.ContainsFunc(x.list, f.isPart)
@@ -216,8 +216,8 @@ func (s *Server) follower(
 }
 
 // isPart reports whether a message is one of the part's.
-func (f *follower) isPart(m heard) bool {
-	return strings.HasPrefix(m.id, f.said) || strings.HasPrefix(m.id, f.got)
+func (f *follower) isPart(m clientMessage) bool {
+	return strings.HasPrefix(m.id, f.messagePrefix) || strings.HasPrefix(m.id, f.resultPrefix)
 }
 
 // before notes the calls of the pause before the part.
@@ -245,7 +245,7 @@ func (f *follower) before(p record.Pause) {
 func (f *follower) read(ctx context.Context, from int) error {
 	steps, err := f.Store.JournalFrom(ctx, f.run, from)
 	if err == nil {
-		steps, err = citation.Shown(ctx, steps, f.Intake.Tenants.Reads(f.who))
+		steps, err = citation.Shown(ctx, steps, f.Intake.Tenants.CitationFilter(f.who))
 	}
 	if err != nil {
 		return err
@@ -319,8 +319,8 @@ func (f *follower) start(ctx context.Context, text string, steps []events.StepEv
 			return err
 		}
 	}
-	told := f.again && !f.begun || f.begun && len(f.items) > 0
-	if told && f.begun && f.x.heavy { // the snapshot's messages were not kept: the front end sends them again
+	replaces := f.again && !f.begun || f.begun && len(f.items) > 0
+	if replaces && f.begun && f.x.heavy { // the snapshot's messages were not kept: the front end sends them again
 		f.end = Cut()
 		return stream.ErrStop
 	}
@@ -328,18 +328,18 @@ func (f *follower) start(ctx context.Context, text string, steps []events.StepEv
 	clear(f.calls)
 	clear(f.ended)
 	for i := range f.decided {
-		f.decided[i].told = false
+		f.decided[i].sent = false
 	}
-	tell := func() error { return f.replay(ctx, text, steps) }
-	if !told {
-		return tell()
+	replay := func() error { return f.replay(ctx, text, steps) }
+	if !replaces {
+		return replay()
 	}
 	list, at := f.others()
 	var others []json.RawMessage
 	for _, m := range list {
 		others = append(others, m.raw)
 	}
-	return f.replace(others[:at], others[at:], tell)
+	return f.replace(others[:at], others[at:], replay)
 }
 
 // replay sends the text and the calls so far in the order of the journal. Text and calls that are not in the journal
@@ -408,8 +408,8 @@ func (f *follower) begin(e events.StepEvent) error {
 		return nil
 	}
 	for i, c := range f.decided {
-		if c.approval && !c.told && c.name == e.Name && bytes.Equal(c.arguments, e.Arguments) {
-			f.decided[i].told, f.calls[e.Index] = true, c.id
+		if c.approval && !c.sent && c.name == e.Name && bytes.Equal(c.arguments, e.Arguments) {
+			f.decided[i].sent, f.calls[e.Index] = true, c.id
 			return nil
 		}
 	}
@@ -524,7 +524,7 @@ func (f *follower) usage(r record.Run) []AGUIUsage {
 }
 
 func (f *follower) resultOf(ctx context.Context, r record.Run) (*AGUIResult, error) {
-	raw, err := view.ResultOf(ctx, f.Store, r, f.Intake.Tenants.Reads(f.who))
+	raw, err := view.ResultOf(ctx, f.Store, r, f.Intake.Tenants.CitationFilter(f.who))
 	if err != nil || raw == nil {
 		return nil, err
 	}

@@ -43,11 +43,11 @@ func stepped(index int, state string) stream.Event {
 	return stream.Event{Event: stream.StepEvent, Step: &e}
 }
 
-func TestEachEventOfAStreamIsToldAsTheProtocolHasIt(t *testing.T) {
+func TestEachEventOfAStreamIsWrittenAsTheProtocolHasIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		before string // messages of the request before the user's
 		events []stream.Event
-		heard  []string
+		want   []string
 	}{
 		"a text": {"", []stream.Event{initial(""), delta("a"), delta("b")}, []string{"open 1", "a", "b"}},
 		"calls between texts": {
@@ -87,20 +87,20 @@ func TestEachEventOfAStreamIsToldAsTheProtocolHasIt(t *testing.T) {
 			if c.before != "" {
 				x.list = nil
 				for _, m := range turnOf(t, "["+strings.ReplaceAll(c.before, "RUN", x.Run())+hello+"]").list {
-					x.list = append(x.list, heard{m.ID, m.raw})
+					x.list = append(x.list, clientMessage{m.ID, m.raw})
 				}
 			}
 			f, l := w.following(x)
 			for _, e := range c.events {
 				require.NoError(t, f.take(t.Context(), e))
 			}
-			assert.Equal(t, c.heard, l.heard)
+			assert.Equal(t, c.want, l.received)
 		})
 	}
 }
 
 // The journal has the order of texts and calls.
-func TestWhatHasHappenedIsToldInTheOrderOfTheJournal(t *testing.T) {
+func TestPastEventsAreReplayedInTheOrderOfTheJournal(t *testing.T) {
 	w := newWorld(t)
 	x, err := w.ask("r", hello)
 	require.NoError(t, err)
@@ -115,12 +115,12 @@ func TestWhatHasHappenedIsToldInTheOrderOfTheJournal(t *testing.T) {
 		[]events.StepEvent{step(1, "finished"), step(4, "started")}))
 	assert.Equal(t, []string{
 		"open 1", "ab", "close", "look of 1", "got one of 1", "open 2", "cd", "\n\nef", "close", "look of 2",
-	}, l.heard)
+	}, l.received)
 
 	f, l = w.following(x)
 	f.journal = []record.Step{{Index: 0, Kind: record.ModelStep, Text: "other"}}
 	require.NoError(t, f.replay(t.Context(), "abc", nil))
-	assert.Equal(t, []string{"open 1", "abc"}, l.heard)
+	assert.Equal(t, []string{"open 1", "abc"}, l.received)
 }
 
 // rows counts the items that are read by queries.
@@ -155,12 +155,12 @@ func TestAStepOfALongRunIsReadOnce(t *testing.T) {
 		require.NoError(t, tx.Commit(t.Context()))
 		require.NoError(t, f.take(t.Context(), stepped(i, "finished")))
 	}
-	assert.Len(t, l.heard, 2*steps)
+	assert.Len(t, l.received, 2*steps)
 	assert.Equal(t, steps, counted.read)
 }
 
 // The usage of a search before a pause is not counted again after it.
-func TestUsageBeforeAPauseIsToldOnce(t *testing.T) {
+func TestUsageBeforeAPauseIsReportedOnce(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
 	tx := w.Store.Begin(w.Intake.Host.NewID())
@@ -185,8 +185,8 @@ func TestAPauseEndsAnExchangeAndItsAnswersGoOn(t *testing.T) {
 	require.NoError(t, err)
 	run := x.Run()
 	w.pause(run, approval, function, question)
-	heard, end := w.follow(x)
-	assert.Equal(t, []string{"run_started", "send of 1", "paint of 1", "run_finished"}, heard)
+	got, end := w.follow(x)
+	assert.Equal(t, []string{"run_started", "send of 1", "paint of 1", "run_finished"}, got)
 	assert.Equal(t, "interrupt", end.Outcome.Type)
 	assert.Empty(t, end.Outcome.Pending)
 	require.Len(t, end.Outcome.Interrupts, 2)
@@ -226,7 +226,7 @@ func TestAPauseEndsAnExchangeAndItsAnswersGoOn(t *testing.T) {
 	sent := events.StepEvent{Index: 1, Kind: "tool", Name: "send", State: "finished", Outcome: "succeeded",
 		Arguments: json.RawMessage(`{"to":"a"}`)}
 	require.NoError(t, f.take(t.Context(), stream.Event{Event: stream.StepEvent, Step: &sent}))
-	assert.Equal(t, []string{"got succeeded of " + approval}, l.heard, "the call was told before")
+	assert.Equal(t, []string{"got succeeded of " + approval}, l.received, "the call was told before")
 }
 
 // A thread goes on after a pause that nobody decided in time. It does so with any messages of that pause in the front
@@ -284,7 +284,7 @@ func TestASnapshotHasAllRunsOfAnExchange(t *testing.T) {
 	second, l := w.following(x)
 	require.NoError(t, second.take(t.Context(), initial("b")))
 	require.NoError(t, second.take(t.Context(), initial("bc")))
-	assert.Equal(t, []string{"open 1", "b", "close", "all [u1 hello] [1 a look] [1 bc]"}, l.heard)
+	assert.Equal(t, []string{"open 1", "b", "close", "all [u1 hello] [1 a look] [1 bc]"}, l.received)
 }
 
 // Of a thread that is too large to be kept, only ids are kept. The next request for it gets a snapshot.
@@ -315,8 +315,8 @@ func TestWordsBesideAnAnswerAreParked(t *testing.T) {
 	assert.Equal(t, x.runs, w.runs("r2", more), "sent again")
 	w.complete(run)
 	w.complete(x.runs[1])
-	heard, end := w.follow(x)
-	assert.Equal(t, "run_finished", heard[len(heard)-1])
+	got, end := w.follow(x)
+	assert.Equal(t, "run_finished", got[len(got)-1])
 	assert.Equal(t, "success", end.Outcome.Type)
 	in, err := w.Store.Input(t.Context(), w.run(x.runs[1]))
 	require.NoError(t, err)
@@ -344,20 +344,20 @@ func TestWordsWhileARunWorksAreParked(t *testing.T) {
 
 	f, l := w.following(x)
 	require.NoError(t, f.take(t.Context(), initial("half")))
-	assert.Equal(t, []string{"all [u1 hello] [1 half] [u2 stop]"}, l.heard, "in its place")
+	assert.Equal(t, []string{"all [u1 hello] [1 half] [u2 stop]"}, l.received, "in its place")
 	require.NoError(t, f.keep())
 	assert.Equal(t, ofPart("msg_", run, 0)+"1", x.list[1].id)
 	assert.Equal(t, "u2", x.list[2].id)
 
 	w.transition(run, transition.Change{Event: lifecycle.Cancel{}})
 	w.complete(x.runs[1])
-	heard, end := w.follow(x)
-	assert.Equal(t, "run_finished", heard[len(heard)-1])
+	got, end := w.follow(x)
+	assert.Equal(t, "run_finished", got[len(got)-1])
 	assert.Equal(t, "success", end.Outcome.Type, "of what was said behind the run that was cancelled")
 }
 
 // A message that has answered a question is known by its text, until the front end has a message that came after it.
-func TestAMessageThatWasAnAnswerIsNotSaidAgain(t *testing.T) {
+func TestAMessageThatWasAnAnswerIsNotSentAgain(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
 	w.pause(run, question)
@@ -376,7 +376,7 @@ func TestAMessageThatWasAnAnswerIsNotSaidAgain(t *testing.T) {
 }
 
 // Words that repeat an answer are new where the answer came by resume: no message was one.
-func TestWordsLikeAnAnswerByResumeAreSaid(t *testing.T) {
+func TestWordsLikeAnAnswerByResumeAreSent(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
 	w.pause(run, question)
@@ -387,17 +387,17 @@ func TestWordsLikeAnAnswerByResumeAreSaid(t *testing.T) {
 
 // Messages before the last known one are not sent again, by the user or by the agent: an answer of two messages, or a
 // message that waited behind it.
-func TestWhatStandsBeforeWhatIsKnownIsNotSaid(t *testing.T) {
+func TestWhatStandsBeforeWhatIsKnownIsNotSent(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
-	said := func(run, part, n string) string {
+	assistant := func(run, part, n string) string {
 		return `,{"id":"msg_` + run + "_" + part + "_" + n + `","role":"assistant","content":"It"}`
 	}
 	user := func(id string) string { return `,{"id":"` + id + `","role":"user","content":"` + id + `"}` }
-	list := hello + said(run, "0", "1") + user("waits")
+	list := hello + assistant(run, "0", "1") + user("waits")
 	runs := w.runs("r2", list)
 	w.pause(run, question)
-	list += said(run, "0", "2")
+	list += assistant(run, "0", "2")
 	assert.Equal(t, runs, w.runs("r3", list), "nobody has answered")
 	assert.Equal(t, lifecycle.AwaitingInput, w.run(run).Status)
 	list += user("Oslo")
@@ -407,7 +407,7 @@ func TestWhatStandsBeforeWhatIsKnownIsNotSaid(t *testing.T) {
 	assert.Equal(t, "Oslo", d.List[0].Message)
 	w.complete(run)
 	w.complete(runs[1])
-	next := w.runs("r5", list+said(run, "1", "1")+said(runs[1], "0", "1")+user("next"))
+	next := w.runs("r5", list+assistant(run, "1", "1")+assistant(runs[1], "0", "1")+user("next"))
 	in, err := w.Store.Input(t.Context(), w.run(next[0]))
 	require.NoError(t, err)
 	assert.Equal(t, "next", in.Message)
@@ -452,7 +452,7 @@ func TestAnAnswerToWhatNobodyAskedIsRefused(t *testing.T) {
 }
 
 // A message that is parked behind a run is followed after it, also when the run has asked a question meanwhile.
-func TestWhatIsParkedBehindAQuestionIsTold(t *testing.T) {
+func TestWhatIsParkedBehindAQuestionIsFollowed(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
 	runs := w.runs("r2", hello+`,{"id":"u2","role":"user","content":"more"}`)
@@ -467,11 +467,11 @@ func TestTheUserGoesOnWithoutAnOutput(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
 	w.pause(run, function)
-	heard := hello + `,{"id":"` + ofPart("msg_", run, 0) + `1","role":"assistant","toolCalls":[{"id":"` +
+	history := hello + `,{"id":"` + ofPart("msg_", run, 0) + `1","role":"assistant","toolCalls":[{"id":"` +
 		nameOf("call_", run, function) + `","type":"function","function":{"name":"paint","arguments":"{}"}}]}`
-	assert.Equal(t, []string{run}, w.runs("r2", heard), "nobody has said anything")
+	assert.Equal(t, []string{run}, w.runs("r2", history), "nobody has said anything")
 	assert.Equal(t, lifecycle.AwaitingInput, w.run(run).Status)
-	on := heard + `,{"id":"u2","role":"user","content":"never mind"}`
+	on := history + `,{"id":"u2","role":"user","content":"never mind"}`
 	x, err := w.ask("r3", on)
 	require.NoError(t, err)
 	require.Len(t, x.runs, 2)
@@ -620,9 +620,9 @@ func TestAThreadOfTwoAgents(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.Intake.Tenants.RevokeKey(t.Context(), tenant.Platform(), record.System(), w.who.Key))
 	w.Intake.Tenants.Change(w.who)
-	heard, end := w.follow(x)
+	got, end := w.follow(x)
 	assert.Equal(t, Cut(), end)
-	assert.Equal(t, []string{"run_started", "run_error"}, heard)
+	assert.Equal(t, []string{"run_started", "run_error"}, got)
 }
 
 // A resume is sent again after a message behind its run has begun or has ended: the request has nothing new.
@@ -646,7 +646,7 @@ func TestAResumeIsSentAgainBehindItsRun(t *testing.T) {
 
 // Two tabs show a thread, and both send a message while it works. Each connects again by another id, and no message is
 // sent twice.
-func TestWhatEachTabHasSaidIsKnown(t *testing.T) {
+func TestWhatEachTabHasSentIsKnown(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
 	tab := func(id string) string {
@@ -667,23 +667,23 @@ func TestInstructionsAtTheEndHideNothing(t *testing.T) {
 	w := newWorld(t)
 	const pinned = `,{"id":"s","role":"system","content":"be kind"}`
 	run := w.runs("r1", hello+pinned)[0]
-	said := hello + `,{"id":"` + ofPart("msg_", run, 0) + `1","role":"assistant","content":"It"}`
-	assert.Len(t, w.runs("r2", said+`,{"id":"u2","role":"user","content":"u2"}`+pinned), 2)
+	history := hello + `,{"id":"` + ofPart("msg_", run, 0) + `1","role":"assistant","content":"It"}`
+	assert.Len(t, w.runs("r2", history+`,{"id":"u2","role":"user","content":"u2"}`+pinned), 2)
 	w = newWorld(t)
 	run = w.runs("r1", hello+pinned)[0]
 	w.complete(run)
-	said = hello + `,{"id":"` + ofPart("msg_", run, 0) + `1","role":"assistant","content":"It"}`
-	assert.Equal(t, []string{run}, w.runs("r2", said+pinned), "nothing new")
+	history = hello + `,{"id":"` + ofPart("msg_", run, 0) + `1","role":"assistant","content":"It"}`
+	assert.Equal(t, []string{run}, w.runs("r2", history+pinned), "nothing new")
 }
 
-// overtaken is a table in which another writer commits before its first commit.
-type overtaken struct {
+// conflictingTable is a table in which another writer commits before its first commit.
+type conflictingTable struct {
 	table.Table
 
 	by func()
 }
 
-func (o *overtaken) Commit(ctx context.Context, token string, ops ...table.Op) error {
+func (o *conflictingTable) Commit(ctx context.Context, token string, ops ...table.Op) error {
 	if by := o.by; by != nil {
 		o.by = nil
 		by()
@@ -695,7 +695,7 @@ func (o *overtaken) Commit(ctx context.Context, token string, ops ...table.Op) e
 func TestTwoTabsBeginAThread(t *testing.T) {
 	w := newWorld(t)
 	var first []string
-	items := &overtaken{Table: w.items, by: func() { first = w.runs("r1", hello) }}
+	items := &conflictingTable{Table: w.items, by: func() { first = w.runs("r1", hello) }}
 	w.Store = record.New(items, &memblob.Store{}, w.Intake.Host)
 	w.Intake.Store, w.Intake.Executor.Store = w.Store, w.Store
 	second := w.runs("r2", `{"id":"v1","role":"user","content":"me too"}`)

@@ -29,7 +29,7 @@ func runOf(prefix, id string) (run string, is bool) {
 
 // isOurs reports whether an id is one of a message that a run of ours has sent or received.
 func isOurs(id string) bool {
-	_, said := runOf("msg_", id)
+	_, sent := runOf("msg_", id)
 	_, got := runOf("res_", id)
-	return said || got
+	return sent || got
 }

@@ -87,7 +87,7 @@ func unprintable(r rune) bool { return r < ' ' || r > '~' }
 
 // fresh is the part of a request that the thread does not have yet.
 type fresh struct {
-	before []record.Said
+	before []record.ContextMessage
 	at     []int    // the messages that those were
 	text   []string // of the messages of the user that it ends with
 	textAt []int    // those messages
@@ -168,12 +168,12 @@ func (t *turn) since(from int) (f fresh, err error) {
 // close ends the user's messages so far, because another role follows. Only the last messages may have files.
 func (f *fresh) close() {
 	for n, text := range f.text {
-		f.say(f.textAt[n], record.Said{Role: record.RoleUser, Text: text})
+		f.add(f.textAt[n], record.ContextMessage{Role: record.RoleUser, Text: text})
 	}
 	f.text, f.textAt, f.each = nil, nil, nil
 }
 
-func (f *fresh) say(i int, s record.Said) {
+func (f *fresh) add(i int, s record.ContextMessage) {
 	f.before, f.at = append(f.before, s), append(f.at, i)
 }
 
@@ -197,16 +197,16 @@ func (f *fresh) assistant(at string, i int, m message) error {
 	if err != nil {
 		return err
 	}
-	said := record.Said{Role: record.RoleAssistant, Text: text}
+	msg := record.ContextMessage{Role: record.RoleAssistant, Text: text}
 	for n, c := range m.ToolCalls {
 		arguments, err := bridge.Arguments(fmt.Sprintf("%s.toolCalls[%d].function.arguments", at, n),
 			c.Function.Arguments)
 		if err != nil {
 			return err
 		}
-		said.Calls = append(said.Calls, record.SaidCall{ID: c.ID, Name: c.Function.Name, Arguments: arguments})
+		msg.Calls = append(msg.Calls, record.ContextCall{ID: c.ID, Name: c.Function.Name, Arguments: arguments})
 	}
-	f.say(i, said)
+	f.add(i, msg)
 	return nil
 }
 
@@ -221,7 +221,7 @@ func (f *fresh) tool(at string, i int, m message) error {
 		}
 		return problem.InvalidField(at+".toolCallId", "must be the id of a call that waits for its output")
 	}
-	f.say(i, record.Said{Role: record.RoleTool, Call: m.ToolCallID, Text: text})
+	f.add(i, record.ContextMessage{Role: record.RoleTool, Call: m.ToolCallID, Text: text})
 	return nil
 }
 
@@ -314,9 +314,9 @@ func (p part) name() string {
 	return of.Filename
 }
 
-// brought returns the request's part apart from its message. Instructions are the messages of system and developer, at
+// runContext returns the request's part apart from its message. Instructions are the messages of system and developer, at
 // any place, and the entries of context.
-func (t *turn) brought(f fresh) (*record.Context, error) {
+func (t *turn) runContext(f fresh) (*record.Context, error) {
 	c := &record.Context{Before: f.before}
 	var texts []string
 	for i, m := range t.list {
@@ -344,15 +344,15 @@ func (t *turn) brought(f fresh) (*record.Context, error) {
 		}
 		c.Functions = append(c.Functions, bridge.Function(tool.Name, tool.Description, tool.Parameters))
 	}
-	told := echo{Run: t.RunID}
+	echoed := echo{Run: t.RunID}
 	for _, m := range slices.Backward(t.list) {
 		if slices.Contains(conversing, m.Role) { // an application may put its instructions last in every request
-			told.Message = m.ID
+			echoed.Message = m.ID
 			break
 		}
 	}
 	var err error
-	c.Echo, err = json.Marshal(told)
+	c.Echo, err = json.Marshal(echoed)
 	return c, err
 }
 
@@ -366,8 +366,8 @@ type echo struct {
 }
 
 var (
-	saidAt = regexp.MustCompile(`^context\.before\[(\d+)\]`)
-	fields = strings.NewReplacer(
+	beforeIndex = regexp.MustCompile(`^context\.before\[(\d+)\]`)
+	fields      = strings.NewReplacer(
 		"context.functions", "body.tools", "context.before", "body.messages", "context.instructions", "body.context",
 		"context.echo", "body.messages",
 	)
@@ -375,8 +375,8 @@ var (
 		".arguments", ".function.arguments", ".name", ".function.name")
 )
 
-// place is the name that the request has for a field of ours.
-func (f *fresh) place(location string) string {
+// requestField is the name that the request has for a field of ours.
+func (f *fresh) requestField(location string) string {
 	for i, a := range f.media.addresses {
 		if location == fmt.Sprintf("file_ids[%d]", i) {
 			return a.at
@@ -391,7 +391,7 @@ func (f *fresh) place(location string) string {
 	if strings.HasPrefix(location, "body.decisions") {
 		return "body.resume"
 	}
-	found := saidAt.FindStringSubmatch(location)
+	found := beforeIndex.FindStringSubmatch(location)
 	if found == nil {
 		return fields.Replace(location)
 	}

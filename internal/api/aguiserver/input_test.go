@@ -41,7 +41,7 @@ func wrong(t *testing.T, err error, field string) {
 	assert.Equal(t, field, p.Fields[0].Location)
 }
 
-func says(messages string) func(*RunAgentInput) {
+func withMessages(messages string) func(*RunAgentInput) {
 	return func(in *RunAgentInput) { in.Messages = json.RawMessage(messages) }
 }
 
@@ -51,14 +51,14 @@ func TestWhatIsWrongInARequestIsNamed(t *testing.T) {
 	for field, change := range map[string]func(*RunAgentInput){
 		"body.threadId":              func(in *RunAgentInput) { in.ThreadID = "a b" },
 		"body.runId":                 func(in *RunAgentInput) { in.RunID = strings.Repeat("r", maxRunID+1) },
-		"body.messages":              says("[" + many + "]"),
-		"body.messages[0]":           says(`["hello"]`),
-		"body.messages[0].id":        says(`[{"role":"user"}]`),
-		"body.messages[0].role":      says(`[{"id":"m"}]`),
-		"body.messages[0].error":     says(`[{"id":"m","error":7}]`),
+		"body.messages":              withMessages("[" + many + "]"),
+		"body.messages[0]":           withMessages(`["hello"]`),
+		"body.messages[0].id":        withMessages(`[{"role":"user"}]`),
+		"body.messages[0].role":      withMessages(`[{"id":"m"}]`),
+		"body.messages[0].error":     withMessages(`[{"id":"m","error":7}]`),
 		"body.context":               func(in *RunAgentInput) { in.Context = make([]AGUIContext, maxContext+1) },
 		"body.resume":                func(in *RunAgentInput) { in.Resume = make([]AGUIResume, maxResume+1) },
-		"body.messages[0].toolCalls": says(`[{"id":"m","toolCalls":{}}]`),
+		"body.messages[0].toolCalls": withMessages(`[{"id":"m","toolCalls":{}}]`),
 	} {
 		in := input(t, "["+hello+"]")
 		_, err := readTurn(in)
@@ -102,8 +102,8 @@ func TestMediaOfAMessage(t *testing.T) {
 		[]files.Inline{{Name: "b.png", ContentType: "image/png", Data: []byte("b")}})
 	require.NoError(t, err)
 	ours := w.URL + "/files/" + kept[0].ID
-	say := func(parts string) string { return `{"id":"u1","role":"user","content":[` + parts + `]}` }
-	run := w.runs("r1", say(`{"type":"text","text":"see"},
+	userMessage := func(parts string) string { return `{"id":"u1","role":"user","content":[` + parts + `]}` }
+	run := w.runs("r1", userMessage(`{"type":"text","text":"see"},
 		{"type":"binary","data":"aGk=","mimeType":"image/png","filename":"a.png"},
 		{"type":"binary","url":"`+ours+`","mimeType":"image/png"},
 		{"type":"image","source":{"type":"url","value":"`+ours+`"}}`))[0]
@@ -139,7 +139,7 @@ func TestMediaOfAMessage(t *testing.T) {
 		assert.Equal(t, "see\n\nwithout, then", in.Message)
 		w.complete(run)
 	}
-	f, err := turnOf(t, "["+say(`{"type":"binary","id":"x"}`)+`,{"id":"a","role":"assistant","content":"no"},
+	f, err := turnOf(t, "["+userMessage(`{"type":"binary","id":"x"}`)+`,{"id":"a","role":"assistant","content":"no"},
 		{"id":"u2","role":"user","content":"and?"}]`).since(0)
 	require.NoError(t, err, "of a conversation that began elsewhere, files come with the last messages alone")
 	assert.Equal(t, "and?", f.message())
@@ -175,11 +175,11 @@ func TestRefusedMediaHoldUpNoThread(t *testing.T) {
 // Media of several messages are sent together, as long as they are not too many.
 func TestMediaOfSeveralMessages(t *testing.T) {
 	for n, all := range map[int]int{4: 10, 5: 6} {
-		say := func(id string, n int) string {
+		userMessage := func(id string, n int) string {
 			return `{"id":"` + id + `","role":"user","content":[` +
 				strings.TrimSuffix(strings.Repeat(`{"type":"binary","data":"aGk="},`, n), ",") + `]}`
 		}
-		f, err := turnOf(t, "["+say("u1", n)+","+say("u2", 6)+"]").since(0)
+		f, err := turnOf(t, "["+userMessage("u1", n)+","+userMessage("u2", 6)+"]").since(0)
 		require.NoError(t, err)
 		assert.Len(t, f.media.files, all)
 	}
@@ -197,11 +197,11 @@ func TestAConversationThatBeganElsewhere(t *testing.T) {
 	f, err := read.since(0)
 	require.NoError(t, err)
 	assert.Equal(t, "second\n\nthird", f.message())
-	c, err := read.brought(f)
+	c, err := read.runContext(f)
 	require.NoError(t, err)
-	assert.Equal(t, []record.Said{
+	assert.Equal(t, []record.ContextMessage{
 		{Role: record.RoleUser, Text: "first"},
-		{Role: record.RoleAssistant, Calls: []record.SaidCall{{ID: "c", Name: "f", Arguments: json.RawMessage(`{}`)}}},
+		{Role: record.RoleAssistant, Calls: []record.ContextCall{{ID: "c", Name: "f", Arguments: json.RawMessage(`{}`)}}},
 		{Role: record.RoleTool, Call: "c", Text: "error: late\nout"},
 	}, c.Before)
 	assert.Equal(t, "be kind\n\nbe short\n\n"+
@@ -214,10 +214,10 @@ func TestAConversationThatBeganElsewhere(t *testing.T) {
 		"context.before[2].text": "body.messages[3].content", "context.functions[0].name": "body.tools[0].name",
 		"context.before[7]": "body.messages", "chat_id": "body.threadId", "body.decisions[0].message": "body.resume",
 	} {
-		wrong(t, bridge.Named(problem.InvalidField(ours, "is bad"), f.place), theirs)
+		wrong(t, bridge.Named(problem.InvalidField(ours, "is bad"), f.requestField), theirs)
 	}
 	read.Tools = []AGUITool{{Name: "ask_user"}}
-	_, err = read.brought(f)
+	_, err = read.runContext(f)
 	wrong(t, err, "body.tools[0].name")
 	for at, messages := range map[string]string{
 		"[0].toolCallId": `[{"id":"c1","role":"tool","toolCallId":"c","content":"out"}]`,
@@ -229,22 +229,22 @@ func TestAConversationThatBeganElsewhere(t *testing.T) {
 	}
 }
 
-func TestWhatAThreadKnowsIsNotSaidAgain(t *testing.T) {
-	said, called := ofPart("msg_", run, 0)+"1", nameOf("call_", run, run)
+func TestWhatAThreadKnowsIsNotSentAgain(t *testing.T) {
+	answerID, called := ofPart("msg_", run, 0)+"1", nameOf("call_", run, run)
 	for name, c := range map[string]struct {
 		ids   string // of the messages; a @ stands before those of the assistant, a # before outputs of a call of ours
-		told  string
+		known string
 		first int
 	}{
-		"the agent's last message":   {"u1 @" + said + " u2", "u1", 2},
+		"the agent's last message":   {"u1 @" + answerID + " u2", "u1", 2},
 		"the message that was taken": {"u1 u2", "u1", 1},
-		"the output of a call":       {"u1 @" + said + " #t u2", "u1", 3},
-		"all of it":                  {"u1 @" + said, "u1", 2},
-		"a message of the page":      {"u1 @" + said + " @card u2", "u1", 2},
+		"the output of a call":       {"u1 @" + answerID + " #t u2", "u1", 3},
+		"all of it":                  {"u1 @" + answerID, "u1", 2},
+		"a message of the page":      {"u1 @" + answerID + " @card u2", "u1", 2},
 		"nothing":                    {"x1 @x2 x3 x4", "u1", 2},
-		"not in order":               {"@" + said + " u1 u2", "u1", 2},
+		"not in order":               {"@" + answerID + " u1 u2", "u1", 2},
 	} {
-		b := &beginning{known: []string{c.told}, last: &record.Run{}}
+		b := &beginning{known: []string{c.known}, last: &record.Run{}}
 		b.last.RunID = run
 		for id := range strings.FieldsSeq(c.ids) {
 			m := message{ID: strings.TrimLeft(id, "@#"), Role: "user"}

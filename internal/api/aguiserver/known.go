@@ -73,8 +73,8 @@ func (b *beginning) findParked(ctx context.Context) error {
 // note adds the id of the last message of the request that began a run or a parked message. The id is empty if the
 // request did not come through this server.
 func (b *beginning) note(in record.Input) error {
-	told, err := bridge.Echo[echo](in)
-	b.known = append(b.known, told.Message)
+	echoed, err := bridge.Echo[echo](in)
+	b.known = append(b.known, echoed.Message)
 	return err
 }
 
@@ -111,7 +111,7 @@ func (b *beginning) firstUnknown() int {
 // run that was answered does not have their ids. They are known by their text, as long as the front end has no message
 // that came after the answer.
 func (b *beginning) behindAnswer(ctx context.Context, from int) (int, error) {
-	if b.last == nil || !b.last.Status.Active() || b.last.Passed() == 0 || b.heardOf(b.last.Passed()) {
+	if b.last == nil || !b.last.Status.Active() || b.last.Passed() == 0 || b.hasMessageOf(b.last.Passed()) {
 		return from, nil
 	}
 	pause, err := b.Store.PauseOf(ctx, b.last.ID(), b.last.Passed())
@@ -137,11 +137,11 @@ func (b *beginning) behindAnswer(ctx context.Context, from int) (int, error) {
 	return from, nil
 }
 
-// heardOf reports whether the front end has a message of a part of the last run.
-func (b *beginning) heardOf(part int) bool {
-	said, got := ofPart("msg_", b.last.ID(), part), ofPart("res_", b.last.ID(), part)
+// hasMessageOf reports whether the front end has a message of a part of the last run.
+func (b *beginning) hasMessageOf(part int) bool {
+	messagePrefix, resultPrefix := ofPart("msg_", b.last.ID(), part), ofPart("res_", b.last.ID(), part)
 	return slices.ContainsFunc(b.turn.list, func(m message) bool {
-		return strings.HasPrefix(m.ID, said) || strings.HasPrefix(m.ID, got)
+		return strings.HasPrefix(m.ID, messagePrefix) || strings.HasPrefix(m.ID, resultPrefix)
 	})
 }
 

@@ -121,8 +121,8 @@ type AGUIUsage struct {
 	TotalTokens  int64 `json:"totalTokens"`
 }
 
-// saidMessage is a message of ours in a snapshot.
-type saidMessage struct {
+// snapshotMessage is a message of ours in a snapshot.
+type snapshotMessage struct {
 	ID         string     `json:"id"`
 	Role       string     `json:"role"`
 	Content    string     `json:"content"`

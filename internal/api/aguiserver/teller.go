@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// teller sends the texts and calls of an agent in a part of a run to a front end. It sends events while they happen,
+// encoder sends the texts and calls of an agent in a part of a run to a front end. It sends events while they happen,
 // and a snapshot where earlier events are replaced. Each message of the model is a message of the front end: after
 // calls another begins.
-type teller struct {
-	emit  func(AGUIEvent) error
-	said  string        // how the ids of the part's messages begin
-	got   string        // and those of its results
-	items []saidMessage // sent to the front end
-	count int           // messages of the agent among them
-	open  bool          // the last of them is being written
-	quiet bool          // messages are collected, and not sent
+type encoder struct {
+	emit          func(AGUIEvent) error
+	messagePrefix string            // how the ids of the part's messages begin
+	resultPrefix  string            // and those of its results
+	items         []snapshotMessage // sent to the front end
+	count         int               // messages of the agent among them
+	open          bool              // the last of them is being written
+	quiet         bool              // messages are collected, and not sent
 }
 
-func (t *teller) tell(events ...AGUIEvent) error {
+func (t *encoder) send(events ...AGUIEvent) error {
 	if t.quiet {
 		return nil
 	}
@@ -33,22 +33,22 @@ func (t *teller) tell(events ...AGUIEvent) error {
 }
 
 // message is the agent's message that goes on. calls reports whether it may have calls.
-func (t *teller) message(calls bool) *saidMessage {
+func (t *encoder) message(calls bool) *snapshotMessage {
 	if t.goesOn(calls) {
 		return &t.items[len(t.items)-1]
 	}
 	t.count++
-	t.items = append(t.items, saidMessage{ID: t.said + strconv.Itoa(t.count), Role: "assistant"})
+	t.items = append(t.items, snapshotMessage{ID: t.messagePrefix + strconv.Itoa(t.count), Role: "assistant"})
 	return &t.items[len(t.items)-1]
 }
 
 // goesOn reports whether the last item is a message of the agent to which text, or a call, may be added.
-func (t *teller) goesOn(call bool) bool {
+func (t *encoder) goesOn(call bool) bool {
 	n := len(t.items)
 	return n > 0 && t.items[n-1].Role == "assistant" && (call || len(t.items[n-1].ToolCalls) == 0)
 }
 
-func (t *teller) text(piece string) error {
+func (t *encoder) text(piece string) error {
 	if !t.goesOn(false) { // a message begins, and not with the break before it
 		piece = strings.TrimLeft(piece, "\n")
 	}
@@ -59,22 +59,22 @@ func (t *teller) text(piece string) error {
 	m.Content += piece
 	if !t.open && !t.quiet {
 		t.open = true
-		if err := t.tell(AGUIEvent{Type: "TEXT_MESSAGE_START", MessageID: m.ID, Role: "assistant"}); err != nil {
+		if err := t.send(AGUIEvent{Type: "TEXT_MESSAGE_START", MessageID: m.ID, Role: "assistant"}); err != nil {
 			return err
 		}
 	}
-	return t.tell(AGUIEvent{Type: "TEXT_MESSAGE_CONTENT", MessageID: m.ID, Delta: &piece})
+	return t.send(AGUIEvent{Type: "TEXT_MESSAGE_CONTENT", MessageID: m.ID, Delta: &piece})
 }
 
-func (t *teller) close() error {
+func (t *encoder) close() error {
 	if !t.open {
 		return nil
 	}
 	t.open = false
-	return t.tell(AGUIEvent{Type: "TEXT_MESSAGE_END", MessageID: t.items[len(t.items)-1].ID})
+	return t.send(AGUIEvent{Type: "TEXT_MESSAGE_END", MessageID: t.items[len(t.items)-1].ID})
 }
 
-func (t *teller) call(id, name string, arguments json.RawMessage) error {
+func (t *encoder) call(id, name string, arguments json.RawMessage) error {
 	if err := t.close(); err != nil {
 		return err
 	}
@@ -82,25 +82,25 @@ func (t *teller) call(id, name string, arguments json.RawMessage) error {
 	m := t.message(true)
 	m.ToolCalls = append(m.ToolCalls,
 		toolCall{ID: id, Type: "function", Function: functionToCall{Name: name, Arguments: text}})
-	return t.tell(AGUIEvent{Type: "TOOL_CALL_START", ToolCallID: id, ToolCallName: name, ParentMessageID: m.ID},
+	return t.send(AGUIEvent{Type: "TOOL_CALL_START", ToolCallID: id, ToolCallName: name, ParentMessageID: m.ID},
 		AGUIEvent{Type: "TOOL_CALL_ARGS", ToolCallID: id, Delta: &text},
 		AGUIEvent{Type: "TOOL_CALL_END", ToolCallID: id})
 }
 
-func (t *teller) result(step int, call, output string) error {
+func (t *encoder) result(step int, call, output string) error {
 	if err := t.close(); err != nil {
 		return err
 	}
-	m := saidMessage{ID: t.got + strconv.Itoa(step), Role: "tool", Content: output, ToolCallID: call}
+	m := snapshotMessage{ID: t.resultPrefix + strconv.Itoa(step), Role: "tool", Content: output, ToolCallID: call}
 	t.items = append(t.items, m)
-	return t.tell(AGUIEvent{
+	return t.send(AGUIEvent{
 		Type: "TOOL_CALL_RESULT", MessageID: m.ID, ToolCallID: call, Content: &output, Role: "tool",
 	})
 }
 
 // replace sends a snapshot of all messages of the thread. again collects the part's messages, which stand between those
 // of others.
-func (t *teller) replace(before, after []json.RawMessage, again func() error) error {
+func (t *encoder) replace(before, after []json.RawMessage, again func() error) error {
 	if err := t.close(); err != nil {
 		return err
 	}
@@ -118,5 +118,5 @@ func (t *teller) replace(before, after []json.RawMessage, again func() error) er
 		list = append(list, raw)
 	}
 	list = append(list, after...)
-	return t.tell(AGUIEvent{Type: "MESSAGES_SNAPSHOT", Messages: &list})
+	return t.send(AGUIEvent{Type: "MESSAGES_SNAPSHOT", Messages: &list})
 }

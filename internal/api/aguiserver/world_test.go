@@ -41,7 +41,7 @@ func newWorld(t *testing.T) *world {
 	h := host.System()
 	items := memtable.New(h.Now)
 	store := record.New(items, &memblob.Store{}, h)
-	tenants := tenant.New(store, store.Known(), h, tenant.Defaults{
+	tenants := tenant.New(store, store.Cached(), h, tenant.Defaults{
 		UserCap: 99, OrganizationCap: 99, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute,
 	}, nil)
 	first, err := tenants.Bootstrap(t.Context())
@@ -52,8 +52,8 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	who, err := tenants.Authenticate(t.Context(), first.Key)
 	require.NoError(t, err)
-	nudges := localqueue.New()
-	t.Cleanup(nudges.Close)
+	queue := localqueue.New()
+	t.Cleanup(queue.Close)
 	notifier := stream.NewLocalNotifier()
 	log := slog.New(slog.DiscardHandler)
 	return &world{t: t, who: who, agent: first.Agent.ID, items: items, Server: &Server{Bridge: bridge.Bridge{
@@ -65,7 +65,7 @@ func newWorld(t *testing.T) *world {
 		Intake: &intake.Intake{
 			Executor: &transition.Executor{
 				Store: store, Host: h, Log: log, Caps: tenants.Caps, StartDeadline: time.Hour,
-				Notifier: notifier, Queue: nudges,
+				Notifier: notifier, Queue: queue,
 			},
 			Store: store, Host: h, Tenants: tenants,
 		},
@@ -151,9 +151,9 @@ func (w *world) pause(run string, ids ...string) {
 // listener notes briefly the events that a front end receives, and that messages and calls open and close as the
 // protocol demands.
 type listener struct {
-	t     *testing.T
-	heard []string
-	open  map[string]bool
+	t        *testing.T
+	received []string
+	open     map[string]bool
 }
 
 func (l *listener) emit(e AGUIEvent) error {
@@ -181,7 +181,7 @@ func (l *listener) emit(e AGUIEvent) error {
 		require.Empty(l.t, l.open)
 		word = "all"
 		for _, raw := range *e.Messages {
-			var m saidMessage
+			var m snapshotMessage
 			require.NoError(l.t, json.Unmarshal(raw, &m))
 			word += " [" + tail(m.ID) + " " + m.Content
 			for _, c := range m.ToolCalls {
@@ -190,7 +190,7 @@ func (l *listener) emit(e AGUIEvent) error {
 			word += "]"
 		}
 	}
-	l.heard = append(l.heard, word)
+	l.received = append(l.received, word)
 	return nil
 }
 
@@ -214,5 +214,5 @@ func (w *world) follow(x *Exchange) ([]string, AGUIEvent) {
 	err := w.Follow(w.t.Context(), w.who, x, time.Hour, func(e AGUIEvent) error { end = e; return l.emit(e) },
 		func() error { return context.Canceled }, func() {})
 	require.NoError(w.t, err)
-	return l.heard, end
+	return l.received, end
 }

@@ -84,8 +84,8 @@ func mayBe(o operation, status int) bool {
 	}
 	switch status {
 	case http.StatusConflict:
-		conflicts, said := o.Metadata[Conflicts].(bool)
-		return conflicts || !said && o.method != http.MethodGet
+		conflicts, ok := o.Metadata[Conflicts].(bool)
+		return conflicts || !ok && o.method != http.MethodGet
 	case http.StatusPreconditionFailed:
 		return slices.ContainsFunc(o.Parameters, func(p *huma.Param) bool { return p.Name == "If-Match" })
 	case http.StatusRequestEntityTooLarge:

@@ -247,9 +247,9 @@ func Arguments(at, text string) (json.RawMessage, error) {
 }
 
 // Called reports whether a conversation has a call with an id.
-func Called(conversation []record.Said, id string) bool {
-	return slices.ContainsFunc(conversation, func(part record.Said) bool {
-		return slices.ContainsFunc(part.Calls, func(c record.SaidCall) bool { return c.ID == id })
+func Called(conversation []record.ContextMessage, id string) bool {
+	return slices.ContainsFunc(conversation, func(part record.ContextMessage) bool {
+		return slices.ContainsFunc(part.Calls, func(c record.ContextCall) bool { return c.ID == id })
 	})
 }
 

@@ -148,7 +148,7 @@ func (s *Server) ForOperators(h http.Handler, remote bool) http.Handler {
 		if err := s.admit(w, r, c); err != nil {
 			return err
 		}
-		if err := c.Principal.May(tenant.LevelOperator); err != nil {
+		if err := c.Principal.Authorize(tenant.LevelOperator); err != nil {
 			return err
 		}
 		h.ServeHTTP(w, r)

@@ -17,10 +17,10 @@ import (
 // held whole, within the room for all JSON bodies, and checked once. No reader then receives a body whose cost exceeds
 // its size.
 
-// Hold reads a body of JSON whole and checks it; the request's body is then the bytes that were read. Its bytes count
+// ReadBody reads a body of JSON whole and checks it; the request's body is then the bytes that were read. Its bytes count
 // until the request has been answered, or c.Release is called. It returns answers as errors. The body is too large, did
 // not come or is not JSON, or there is no room for it among those of its user, its organization or everybody.
-func (s *Server) Hold(w http.ResponseWriter, r *http.Request, c *Call) ([]byte, error) {
+func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, c *Call) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
 	}
@@ -43,8 +43,8 @@ func (s *Server) Hold(w http.ResponseWriter, r *http.Request, c *Call) ([]byte, 
 	if len(body) == 0 {
 		return nil, nil
 	}
-	if said := r.Header.Get("Content-Type"); said != "" {
-		kind, _, err := mime.ParseMediaType(said)
+	if contentType := r.Header.Get("Content-Type"); contentType != "" {
+		kind, _, err := mime.ParseMediaType(contentType)
 		if err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json") {
 			wrong := frameworkError(http.StatusUnsupportedMediaType, "", nil)
 			return nil, &apiError{problem: wrong, status: http.StatusBadRequest} // as HTTP has it, for all protocols

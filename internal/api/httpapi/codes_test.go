@@ -38,16 +38,16 @@ func codesOf(file *ast.File) (codes []string) {
 			codes = append(codes, code)
 		}
 	}
-	places := map[string]int{"problem.New": 1}
+	positions := map[string]int{"problem.New": 1}
 	if file.Name.Name == "problem" {
-		places["New"] = 1
+		positions["New"] = 1
 	}
 	takes := func(name string, f *ast.FuncType) {
 		n := 0
 		for _, parameter := range f.Params.List {
 			for _, p := range parameter.Names {
 				if p.Name == "code" {
-					places[name] = n
+					positions[name] = n
 				}
 				n++
 			}
@@ -83,7 +83,7 @@ func codesOf(file *ast.File) (codes []string) {
 					name = "problem." + name
 				}
 			}
-			if at, ok := places[name]; ok && at < len(n.Args) {
+			if at, ok := positions[name]; ok && at < len(n.Args) {
 				note(n.Args[at])
 			}
 		case *ast.KeyValueExpr:

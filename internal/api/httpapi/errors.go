@@ -68,20 +68,20 @@ func (e *apiError) MarshalJSON() ([]byte, error) {
 
 // asSpoken is the error in the form of Open Responses: one of OpenAI's SDKs reads no other form.
 func (e *apiError) asSpoken() spokenError {
-	said := spokenError{Message: e.problem.Message, Type: "invalid_request", Code: e.problem.Code}
+	out := spokenError{Message: e.problem.Message, Type: "invalid_request", Code: e.problem.Code}
 	switch {
 	case e.status == http.StatusNotFound:
-		said.Type = "not_found"
+		out.Type = "not_found"
 	case e.status == http.StatusTooManyRequests:
-		said.Type = "too_many_requests"
+		out.Type = "too_many_requests"
 	case e.status >= 500:
-		said.Type = "server_error"
+		out.Type = "server_error"
 	}
 	if len(e.problem.Fields) > 0 {
 		param := strings.TrimPrefix(strings.TrimPrefix(e.problem.Fields[0].Location, "body."), "query.")
-		said.Param = &param
+		out.Param = &param
 	}
-	return said
+	return out
 }
 
 // spokenPaths is where the operations of Open Responses begin.

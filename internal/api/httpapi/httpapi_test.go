@@ -17,7 +17,7 @@ import (
 )
 
 // An alarm counts log lines of level ERROR: a client that hangs up must not write one.
-func TestAClientThatHangsUpIsNoError(t *testing.T) {
+func TestAClientThatHangsUpIsNotAnError(t *testing.T) {
 	e := httpapitest.New(t)
 	var log bytes.Buffer
 	e.Log = slog.New(slog.NewJSONHandler(&log, nil))

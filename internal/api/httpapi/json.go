@@ -42,7 +42,7 @@ func CheckJSON(at string, body []byte) error {
 		case whole:
 			return problem.InvalidField(at, "must be one JSON value, with nothing after it")
 		case d.StackDepth() > maxDepth:
-			at = Short(at + strictjson.Place(d.StackPointer()))
+			at = Short(at + strictjson.Location(d.StackPointer()))
 			return problem.InvalidField(at, "must not have values nested more than %d deep", maxDepth)
 		case values > maxValues:
 			return problem.InvalidField(at, "must have at most %d values", maxValues)
@@ -57,7 +57,7 @@ func notJSON(at string, d *jsontext.Decoder, err error) error {
 	if errors.As(err, &syntax) {
 		where, what = syntax.JSONPointer, syntax.Err
 	}
-	at = Short(at + strictjson.Place(where))
+	at = Short(at + strictjson.Location(where))
 	switch {
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		return problem.InvalidField(at, "must not be repeated")
@@ -83,7 +83,7 @@ func Short(s string) string {
 func Decode(at string, body []byte, into any) error {
 	err := strictjson.Unmarshal(body, into)
 	if wrong, ok := errors.AsType[*strictjson.TypeError](err); ok {
-		return problem.InvalidField(Short(at+wrong.Place), "%s", wrong.Wanted)
+		return problem.InvalidField(Short(at+wrong.Location), "%s", wrong.Wanted)
 	}
 	if err != nil {
 		return problem.InvalidField(at, "is not valid JSON: %s", Short(err.Error()))

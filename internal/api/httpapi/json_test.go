@@ -26,12 +26,12 @@ func sent(t *testing.T, e httpapitest.API, method, path, body string) (int, map[
 }
 
 // faults are the places that a refusal names.
-func faults(answer map[string]any) (places []string) {
+func faults(answer map[string]any) (locations []string) {
 	list, _ := answer["errors"].([]any)
 	for _, one := range list {
-		places = append(places, fmt.Sprint(one.(map[string]any)["location"]))
+		locations = append(locations, fmt.Sprint(one.(map[string]any)["location"]))
 	}
-	return places
+	return locations
 }
 
 // A body is one value: a reader that takes the first one drops the next.
@@ -84,7 +84,7 @@ func TestANameInAnotherCaseIsAnotherName(t *testing.T) {
 // A wrong type is a 400 that names the member, in words of JSON.
 func TestAWrongTypeIsNamed(t *testing.T) {
 	e := httpapitest.New(t)
-	for _, c := range []struct{ method, path, body, place string }{
+	for _, c := range []struct{ method, path, body, location string }{
 		{"POST", "/agents", `{"name":"a","budget":5}`, "body.budget"},
 		{"POST", "/agents", `{"name":"a","budget":{"period":"day","max_runs":"1"}}`, "body.budget.max_runs"},
 		{"POST", "/agents", `{"name":"a","metadata":1}`, "body.metadata"},
@@ -98,7 +98,7 @@ func TestAWrongTypeIsNamed(t *testing.T) {
 	} {
 		status, answer := sent(t, e, c.method, c.path, c.body)
 		assert.Equal(t, http.StatusBadRequest, status, c.body)
-		assert.Contains(t, faults(answer), c.place, "%s: %v", c.body, answer)
+		assert.Contains(t, faults(answer), c.location, "%s: %v", c.body, answer)
 		assert.NotContains(t, fmt.Sprint(answer), "Go", c.body)
 	}
 	kind, form := e.Form("message", "x", "metadata", `{"a":null}`)

@@ -102,8 +102,8 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, c *Call) error {
 // pattern is the route of a request; empty for none. A path with an empty or a relative part has none: the mux would
 // answer it with a redirect in HTML.
 func (s *Server) pattern(r *http.Request) string {
-	asked := r.URL.EscapedPath()
-	if clean := path.Clean(asked); clean != asked && clean+"/" != asked {
+	escaped := r.URL.EscapedPath()
+	if clean := path.Clean(escaped); clean != escaped && clean+"/" != escaped {
 		return ""
 	}
 	_, pattern := s.mux.Handler(r)

@@ -45,7 +45,7 @@ func errorOf(s tracetest.SpanStub) string {
 	return code.AsString()
 }
 
-func look(t *testing.T, more ...func(*service.Config)) *seen {
+func observe(t *testing.T, more ...func(*service.Config)) *seen {
 	t.Helper()
 	s := &seen{t: t}
 	s.API = httpapitest.New(t, func(c *service.Config) {
@@ -100,7 +100,7 @@ func (s *seen) message(text string) *http.Request {
 
 // The log line of a request answers an operator's questions: which request, by whom, about which run, and how it ended.
 func TestARequestLeavesALineThatAnOperatorCanUse(t *testing.T) {
-	s := look(t)
+	s := observe(t)
 	w, line, span := s.do(s.message("SECRET WORDS"))
 	require.Equal(t, http.StatusAccepted, w.Code)
 	id, run := w.Header().Get("X-Request-Id"), w.Header().Get("X-Agent-Run-Id")
@@ -127,8 +127,8 @@ func TestARequestLeavesALineThatAnOperatorCanUse(t *testing.T) {
 }
 
 // Successful reads, and requests of anonymous connections, write no lines at this level: their number has no bound.
-func TestReadsAndStrangersLeaveNoLines(t *testing.T) {
-	s := look(t)
+func TestReadsAndAnonymousRequestsLeaveNoLines(t *testing.T) {
+	s := observe(t)
 	w, line, span := s.do(s.request(http.MethodGet, "/api/v1/agents", ""))
 	require.Equal(t, http.StatusOK, w.Code)
 	assert.Nil(t, line)
@@ -168,9 +168,9 @@ func counted(t *testing.T, from *prometheus.Registry, name string) map[string]fl
 
 // A run that failed or timed out is answered with 500. That is not a failure of the service: not in the log, not in
 // traces, and not in the count for alarms. Its metric has the code.
-func TestAFailedRunIsNoFailureOfTheService(t *testing.T) {
+func TestAFailedRunIsNotAFailureOfTheService(t *testing.T) {
 	metrics, failures := prometheus.NewRegistry(), 0
-	s := look(t, func(c *service.Config) { c.Metrics, c.Failed = metrics, func() { failures++ } })
+	s := observe(t, func(c *service.Config) { c.Metrics, c.Failed = metrics, func() { failures++ } })
 	work := lifecycle.Work{Attempt: 1}
 	for i, by := range []lifecycle.Event{lifecycle.Fail{Work: work, Error: "no luck"}, lifecycle.TimeOut{Work: work}} {
 		key := fmt.Sprint("k", i)
@@ -203,7 +203,7 @@ func (full) Commit(context.Context, string, ...table.Op) error { return &table.E
 // while.
 func TestAFullDiskIsARefusal(t *testing.T) {
 	failures := 0
-	s := look(t, func(c *service.Config) { c.Failed = func() { failures++ } })
+	s := observe(t, func(c *service.Config) { c.Failed = func() { failures++ } })
 	s.Items.Table = full{s.Items.Table}
 	for _, r := range []*http.Request{
 		s.message("x"), s.request(http.MethodPost, "/api/v1/agents", `{"name":"a","model":{"provider":"demo"}}`),
@@ -219,9 +219,9 @@ func TestAFullDiskIsARefusal(t *testing.T) {
 }
 
 // A 5xx answer for any other reason is a failure of the service.
-func TestAFailureOfTheServiceIsToldOf(t *testing.T) {
+func TestAFailureOfTheServiceIsReported(t *testing.T) {
 	metrics, failures := prometheus.NewRegistry(), 0
-	s := look(t, func(c *service.Config) { c.Metrics, c.Failed = metrics, func() { failures++ } })
+	s := observe(t, func(c *service.Config) { c.Metrics, c.Failed = metrics, func() { failures++ } })
 	s.Items.Break("") // no item can be read any more
 	w, line, span := s.do(s.request(http.MethodGet, "/api/v1/agents/"+s.Agent, ""))
 	require.Equal(t, http.StatusInternalServerError, w.Code, w.Body)
@@ -253,7 +253,7 @@ func (p *prober) Probe(ctx context.Context, _, _ string) (record.DeliveryAttempt
 func TestSlowAnswersAreThoseThatTakeTheServiceItselfLong(t *testing.T) {
 	slow := 0
 	p := &prober{}
-	s := look(t, func(c *service.Config) {
+	s := observe(t, func(c *service.Config) {
 		p.Host = c.Host
 		c.Host, c.Prober, c.Slow = p, p, func() { slow++ }
 	})
@@ -272,8 +272,8 @@ func TestSlowAnswersAreThoseThatTakeTheServiceItselfLong(t *testing.T) {
 }
 
 // Every wait_ms of the API is counted as a wait. There is a case for each, and no worker takes the runs.
-func TestWaitsThatAreAskedForAreNoTimeOfAnAnswersOwn(t *testing.T) {
-	s := look(t, func(c *service.Config) {
+func TestRequestedWaitsDoNotCountAsTimeOfTheService(t *testing.T) {
+	s := observe(t, func(c *service.Config) {
 		c.Log = slog.New(everything{c.Log.Handler()})
 	})
 	part := func(w *httptest.ResponseRecorder, name string) string {
@@ -323,7 +323,7 @@ func (everything) Enabled(context.Context, slog.Level) bool { return true }
 
 // Requests do not decide about our traces: not by their trace, not by its sampling, and not by names without a bound.
 func TestHostileRequestsDecideNothingAboutTraces(t *testing.T) {
-	s := look(t)
+	s := observe(t)
 	for _, parent := range []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00", "x", "",
 		strings.Repeat("0", 1<<12), "00-" + strings.Repeat("0", 32) + "-" + strings.Repeat("0", 16) + "-01"} {
 		r := s.request("BREW"+strings.Repeat("A", 100), "/api/v1/"+strings.Repeat("b", 1000), "")
@@ -338,7 +338,7 @@ func TestHostileRequestsDecideNothingAboutTraces(t *testing.T) {
 
 // A run that begins by another door has its trace's root there.
 func TestARunByMCPBeginsItsTraceAtTheRequest(t *testing.T) {
-	s := look(t)
+	s := observe(t)
 	list, _, _ := s.do(s.request(http.MethodPost, "/api/v1/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
 	var tools struct {
 		Result struct{ Tools []struct{ Name string } }

@@ -173,7 +173,7 @@ func (e entry) Handle(o *huma.Operation, answer func(huma.Context)) {
 		switch o.Method {
 		case http.MethodPost, http.MethodPatch, http.MethodPut:
 			var body []byte
-			if body, err = e.server.Hold(w, r, c); err == nil {
+			if body, err = e.server.ReadBody(w, r, c); err == nil {
 				err = e.of.members.Check("body", body)
 			}
 		}
@@ -255,7 +255,7 @@ func (c *Call) may(level tenant.Level, ofRun bool, run string) error {
 		return nil
 	}
 	if !ofRun {
-		return c.Principal.May(level)
+		return c.Principal.Authorize(level)
 	}
 	c.Run = run
 	if err := c.Principal.MayTouch(run, level); err != nil {

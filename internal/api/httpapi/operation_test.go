@@ -17,7 +17,7 @@ import (
 )
 
 // A possible change of rights wakes waiters that hold a right: a change, an uncertain change, and one that panicked.
-func TestAChangeIsToldUnlessItWasRefused(t *testing.T) {
+func TestAChangeIsPublishedUnlessItWasRefused(t *testing.T) {
 	var does func() error
 	e := small(t, func(*httpapi.Config) {}, func(s *httpapi.Server) {
 		httpapi.Route(httpapi.Routes{Server: s, Write: tenant.LevelAdmin}, "POST /edit", "edit", "",

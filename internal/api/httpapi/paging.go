@@ -90,10 +90,10 @@ const asideOf = 20 * time.Minute
 func Between[T any](from, to time.Time, read record.Listing[T]) record.Listing[T] {
 	first, last := "", ""
 	if !to.IsZero() {
-		first = placeOf(to.Add(asideOf))
+		first = positionOf(to.Add(asideOf))
 	}
 	if !from.IsZero() {
-		last = placeOf(from.Add(-asideOf))
+		last = positionOf(from.Add(-asideOf))
 	}
 	return func(ctx context.Context, after string, limit int) (record.Page[T], error) {
 		if first != "" && (after == "" || after > first) {
@@ -105,8 +105,8 @@ func Between[T any](from, to time.Time, read record.Listing[T]) record.Listing[T
 	}
 }
 
-// placeOf is the place of a moment in a listing by identifiers, which begin with their creation time.
-func placeOf(t time.Time) string {
+// positionOf is the place of a moment in a listing by identifiers, which begin with their creation time.
+func positionOf(t time.Time) string {
 	earliest, latest := time.Unix(0, 0), time.Unix(math.MaxUint32, 0)
 	switch {
 	case t.Before(earliest):
@@ -121,11 +121,11 @@ func placeOf(t time.Time) string {
 const cursorMark = "c1:"
 
 // EncodeCursor is the cursor after a place in a listing; nil after the last place, which is empty.
-func EncodeCursor(place string) *string {
-	if place == "" {
+func EncodeCursor(position string) *string {
+	if position == "" {
 		return nil
 	}
-	s := base64.RawURLEncoding.EncodeToString([]byte(cursorMark + place))
+	s := base64.RawURLEncoding.EncodeToString([]byte(cursorMark + position))
 	return &s
 }
 
@@ -136,11 +136,11 @@ func DecodeCursor(cursor string) (string, error) {
 		return "", nil
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
-	place, marked := strings.CutPrefix(string(raw), cursorMark)
-	if err != nil || !marked || place == "" || len(place) > 512 || strings.ContainsFunc(place, unprintable) {
+	position, marked := strings.CutPrefix(string(raw), cursorMark)
+	if err != nil || !marked || position == "" || len(position) > 512 || strings.ContainsFunc(position, unprintable) {
 		return "", problem.InvalidField("query.cursor", "must be the cursor of a previous page")
 	}
-	return place, nil
+	return position, nil
 }
 
 func unprintable(r rune) bool { return r < ' ' || r > '~' }

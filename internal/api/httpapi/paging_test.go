@@ -18,15 +18,15 @@ import (
 )
 
 // numbers is a listing of the numbers below n, newest first. It counts the requested rows in asked.
-func numbers(n int, asked *int) func(context.Context, string, int) (record.Page[int], error) {
+func numbers(n int, requested *int) func(context.Context, string, int) (record.Page[int], error) {
 	return func(_ context.Context, after string, limit int) (page record.Page[int], err error) {
-		*asked += limit
+		*requested += limit
 		from := n
 		if after != "" {
 			from, err = strconv.Atoi(after)
 		}
 		for i := from - 1; i >= 0 && len(page.Rows) < limit; i-- {
-			page.Rows, page.Places = append(page.Rows, i), append(page.Places, fmt.Sprintf("%04d", i))
+			page.Rows, page.Positions = append(page.Rows, i), append(page.Positions, fmt.Sprintf("%04d", i))
 		}
 		if last := from - limit; last > 0 {
 			page.Next = fmt.Sprintf("%04d", last)
@@ -49,14 +49,14 @@ func TestPagesOfAFilterHaveEachRowOnce(t *testing.T) {
 				cursor := ""
 				for pages := 0; ; pages++ {
 					require.Less(t, pages, n+2)
-					asked := 0
+					requested := 0
 					in := httpapi.Paging{Limit: limit, Cursor: cursor}
-					shown, next, err := httpapi.Filter(t.Context(), in, numbers(n, &asked),
+					shown, next, err := httpapi.Filter(t.Context(), in, numbers(n, &requested),
 						func(i int) (int, bool, error) { return i, i%every == 0, nil })
 					require.NoError(t, err)
 					assert.LessOrEqual(t, len(shown), limit)
 					got = append(got, shown...)
-					assert.Less(t, asked, httpapi.Scanned+100)
+					assert.Less(t, requested, httpapi.Scanned+100)
 					if next == nil {
 						break
 					}
@@ -70,12 +70,12 @@ func TestPagesOfAFilterHaveEachRowOnce(t *testing.T) {
 
 // A row for which a page has no room begins the next one.
 func TestAFullPageGoesOnWithItsLastRow(t *testing.T) {
-	asked := 0
+	requested := 0
 	large := func(i int) (string, bool, error) { return strconv.Itoa(i) + strings.Repeat("x", 400<<10), true, nil }
 	var got []string
 	for cursor, pages := "", 3; pages > 0; pages-- {
 		in := httpapi.Paging{Limit: 10, Cursor: cursor}
-		shown, next, err := httpapi.Filter(t.Context(), in, numbers(5, &asked), httpapi.Bounded(large))
+		shown, next, err := httpapi.Filter(t.Context(), in, numbers(5, &requested), httpapi.Bounded(large))
 		require.NoError(t, err)
 		for _, text := range shown {
 			got = append(got, text[:1])
@@ -92,11 +92,11 @@ func TestAFullPageGoesOnWithItsLastRow(t *testing.T) {
 }
 
 func TestAFiltersErrorsAreThoseOfItsParts(t *testing.T) {
-	asked, broken := 0, errors.New("broken")
+	requested, broken := 0, errors.New("broken")
 	show := func(int) (int, bool, error) { return 0, false, broken }
-	_, _, err := httpapi.Filter(t.Context(), httpapi.Paging{Limit: 1, Cursor: "x"}, numbers(1, &asked), show)
+	_, _, err := httpapi.Filter(t.Context(), httpapi.Paging{Limit: 1, Cursor: "x"}, numbers(1, &requested), show)
 	assert.ErrorContains(t, err, "cursor")
-	_, _, err = httpapi.Filter(t.Context(), httpapi.Paging{Limit: 1}, numbers(1, &asked), show)
+	_, _, err = httpapi.Filter(t.Context(), httpapi.Paging{Limit: 1}, numbers(1, &requested), show)
 	assert.ErrorIs(t, err, broken)
 	_, _, err = httpapi.Filter(t.Context(), httpapi.Paging{Limit: 1},
 		func(context.Context, string, int) (record.Page[int], error) { return record.Page[int]{}, broken }, show)
@@ -127,7 +127,7 @@ func TestAListingBetweenTwoMoments(t *testing.T) {
 		) (page record.Page[string], err error) {
 			for _, id := range all {
 				if after == "" || id < after {
-					page.Rows, page.Places = append(page.Rows, id), append(page.Places, id)
+					page.Rows, page.Positions = append(page.Rows, id), append(page.Positions, id)
 				}
 				if len(page.Rows) == limit {
 					page.Next = id

@@ -31,8 +31,8 @@ func served(t *testing.T, e httpapitest.API) *httptest.Server {
 	return s
 }
 
-// say opens a connection and sends a text on it.
-func say(t *testing.T, s *httptest.Server, text string) net.Conn {
+// dialAndWrite opens a connection and sends a text on it.
+func dialAndWrite(t *testing.T, s *httptest.Server, text string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", s.Listener.Addr().String())
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			connection := say(t, s, c.text)
+			connection := dialAndWrite(t, s, c.text)
 			r := bufio.NewReader(connection)
 			answer, err := http.ReadResponse(r, nil)
 			require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestAKeyComesBeforeABody(t *testing.T) {
 	s := served(t, e)
 	for _, path := range []string{"/agents", "/chat", "/files", "/mcp", "/a2a/" + e.Agent} {
 		r := bufio.NewReader(
-			say(t, s, "POST "+httpapi.Base+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"),
+			dialAndWrite(t, s, "POST "+httpapi.Base+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"),
 		)
 		answer, err := http.ReadResponse(r, nil)
 		require.NoError(t, err, path)
@@ -134,7 +134,7 @@ func TestAnAnnouncedBodyTakesNoRoom(t *testing.T) {
 	s := served(t, e)
 	head := e.Head("POST", "/api/v1/agents", "Content-Type: application/json\r\nContent-Length: 1048576\r\n")
 	for range 80 {
-		say(t, s, head+`{"name":`)
+		dialAndWrite(t, s, head+`{"name":`)
 	}
 	agent := strings.Replace(padded(mib), `"query"`, `"name"`, 1)
 	assert.Equal(t, http.StatusCreated, e.Send("POST", "/agents", agent).Code)
@@ -153,7 +153,7 @@ func TestAnAnswerThatIsNotTakenIsGivenUp(t *testing.T) {
 	}
 	s.Start()
 	t.Cleanup(s.Close)
-	say(
+	dialAndWrite(
 		t, s, strings.Repeat("GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n", 60),
 	) // more than any buffer between takes
 	select {
@@ -188,7 +188,7 @@ func TestStreamsAreLimited(t *testing.T) {
 	require.NoError(t, json.Unmarshal(e.Send("POST", "/api-keys", `{"name":"k","level":"run"}`).Body.Bytes(), &made))
 	other := e.As(made.Key)
 	open := func(e httpapitest.API) (net.Conn, *http.Response) {
-		c := say(t, s, e.Head("GET", "/api/v1/runs/"+run+"/stream", ""))
+		c := dialAndWrite(t, s, e.Head("GET", "/api/v1/runs/"+run+"/stream", ""))
 		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 		require.NoError(t, err)
 		return c, answer
@@ -230,7 +230,7 @@ func TestTheLimitOfTheProcessIsNotThatOfAKey(t *testing.T) {
 	s := limited(t, e)
 	run := e.Chat("message", "x", "wait", "false").Header().Get("X-Agent-Run-Id")
 	for _, want := range []int{http.StatusOK, http.StatusServiceUnavailable} {
-		c := say(t, s, e.Head("GET", "/api/v1/runs/"+run+"/stream", ""))
+		c := dialAndWrite(t, s, e.Head("GET", "/api/v1/runs/"+run+"/stream", ""))
 		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 		require.NoError(t, err)
 		assert.Equal(t, want, answer.StatusCode)
@@ -239,19 +239,19 @@ func TestTheLimitOfTheProcessIsNotThatOfAKey(t *testing.T) {
 
 func TestConnectionsWithoutAKeyAreLimited(t *testing.T) {
 	const address = 20 // more than a user would have of 40
-	e := httpapitest.New(t, func(c *service.Config) { c.Strangers, c.Connections = address, 2*address })
+	e := httpapitest.New(t, func(c *service.Config) { c.AnonymousConnections, c.Connections = address, 2*address })
 	s := httptest.NewUnstartedServer(nil)
 	s.Config = e.HTTP()
 	s.Start()
 	t.Cleanup(s.CloseClientConnections)
 	for range 10 { // with a key they do not count, and stay open
-		answer, err := http.ReadResponse(bufio.NewReader(say(t, s, e.Head("GET", "/api/v1/me", ""))), nil)
+		answer, err := http.ReadResponse(bufio.NewReader(dialAndWrite(t, s, e.Head("GET", "/api/v1/me", ""))), nil)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, answer.StatusCode)
 	}
 	var silent []net.Conn
 	for range address {
-		silent = append(silent, say(t, s, "GET /docs/ HTTP/1.1\r\n"))
+		silent = append(silent, dialAndWrite(t, s, "GET /docs/ HTTP/1.1\r\n"))
 	}
 	_, err := io.WriteString(silent[address-1], "Host: x\r\n\r\n")
 	require.NoError(t, err)

@@ -46,7 +46,7 @@ func TestARefusalReachesWhoSendsTheWholeBodyFirst(t *testing.T) {
 			if chunked {
 				head = fmt.Sprintf("Content-Type: %s\r\nTransfer-Encoding: chunked\r\n", c.kind)
 			}
-			connection := say(t, s, c.who.Head("POST", httpapi.Base+c.path, head))
+			connection := dialAndWrite(t, s, c.who.Head("POST", httpapi.Base+c.path, head))
 			require.NoError(t, connection.SetDeadline(time.Now().Add(patience)))
 			send(t, connection, c.before, chunked, name)
 			for range rest >> 16 {

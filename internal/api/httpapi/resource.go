@@ -105,12 +105,12 @@ func Conditional(o huma.Operation) huma.Operation {
 	return o
 }
 
-// Known reports whether If-None-Match of the request names a body, which has no version. It is true without
+// NotModified reports whether If-None-Match of the request names a body, which has no version. It is true without
 // If-None-Match, too.
-func Known(ctx context.Context, body any) (bool, error) {
+func NotModified(ctx context.Context, body any) (bool, error) {
 	tag, err := TagOf(0, body)
-	said := callOf(ctx).ifNoneMatch
-	return len(said) == 0 || Matches(said, tag), err
+	ifNoneMatch := callOf(ctx).ifNoneMatch
+	return len(ifNoneMatch) == 0 || Matches(ifNoneMatch, tag), err
 }
 
 // Matches reports whether the lines of an If-None-Match header name an ETag.

@@ -50,8 +50,8 @@ func organization(t *testing.T, e httpapitest.API, users int, level string) (all
 	return all
 }
 
-// doors are routes of each kind that take JSON, as an organization reaches them.
-func doors(agent string) []string {
+// routes are routes of each kind that take JSON, as an organization reaches them.
+func routes(agent string) []string {
 	return []string{
 		"POST /search", "POST /responses", "PATCH /organization", "POST /runs/0123456789abcdef01234567/resume",
 		"POST /a2a/" + agent, "POST /agui/" + agent, "POST /mcp", "POST /runs/cancel", "POST /files",
@@ -59,19 +59,19 @@ func doors(agent string) []string {
 	}
 }
 
-// asked is how a request over the wire is answered.
-func asked(t *testing.T, s *httptest.Server, e httpapitest.API, door, body string) (status int, text string) {
+// roundTrip is how a request over the wire is answered.
+func roundTrip(t *testing.T, s *httptest.Server, e httpapitest.API, route, body string) (status int, text string) {
 	t.Helper()
-	method, path, _ := strings.Cut(door, " ")
+	method, path, _ := strings.Cut(route, " ")
 	r, err := http.NewRequest(method, s.URL+httpapi.Base+path, strings.NewReader(body))
 	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+e.Key)
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := s.Client().Do(r)
-	require.NoError(t, err, door)
+	require.NoError(t, err, route)
 	defer func() { _ = answer.Body.Close() }()
 	all, err := io.ReadAll(answer.Body)
-	require.NoError(t, err, door)
+	require.NoError(t, err, route)
 	return answer.StatusCode, string(all)
 }
 
@@ -88,9 +88,9 @@ const (
 )
 
 // siege has a body held that does not end: all but the last byte of one of a size.
-func siege(t *testing.T, s *httptest.Server, e httpapitest.API, door string, size int, inChunks bool) net.Conn {
+func siege(t *testing.T, s *httptest.Server, e httpapitest.API, route string, size int, inChunks bool) net.Conn {
 	t.Helper()
-	method, path, _ := strings.Cut(door, " ")
+	method, path, _ := strings.Cut(route, " ")
 	text := padded(size)[:size-1]
 	length := fmt.Sprintf("Content-Length: %d", size)
 	if inChunks {
@@ -101,22 +101,22 @@ func siege(t *testing.T, s *httptest.Server, e httpapitest.API, door string, siz
 		}
 		text = b.String()
 	}
-	c := say(t, s, e.Head(method, httpapi.Base+path, "Content-Type: application/json\r\n"+length+"\r\n"))
+	c := dialAndWrite(t, s, e.Head(method, httpapi.Base+path, "Content-Type: application/json\r\n"+length+"\r\n"))
 	go func() { _, _ = io.WriteString(c, text) }()
 	return c
 }
 
 // question is a request whose answer must not depend on others.
 type question struct {
-	door string
-	size int
+	route string
+	size  int
 }
 
 // questions are small and large requests at each door, and one of the largest size.
 func questions(agent string) (all []question) {
-	for _, door := range doors(agent) {
+	for _, route := range routes(agent) {
 		for _, size := range []int{60, smallSize, mib} {
-			all = append(all, question{door, size})
+			all = append(all, question{route, size})
 		}
 	}
 	return append(all, question{"POST /search", largest})
@@ -127,12 +127,12 @@ func unharmed(t *testing.T, s *httptest.Server, e httpapitest.API, all []questio
 	t.Helper()
 	alone := map[question]int{}
 	for _, l := range all {
-		alone[l], _ = asked(t, s, e, l.door, padded(l.size))
+		alone[l], _ = roundTrip(t, s, e, l.route, padded(l.size))
 	}
 	disturb()
 	for _, l := range all {
-		status, text := asked(t, s, e, l.door, padded(l.size))
-		assert.Equal(t, alone[l], status, "%s of %d bytes: %s", l.door, l.size, text)
+		status, text := roundTrip(t, s, e, l.route, padded(l.size))
+		assert.Equal(t, alone[l], status, "%s of %d bytes: %s", l.route, l.size, text)
 	}
 }
 
@@ -160,14 +160,14 @@ func TestBodiesThatDoNotEndLeaveOthersRoom(t *testing.T) {
 						users = append(users, organization(t, e, 2, "admin")...)
 					}
 					for n, user := range users {
-						held = append(held, siege(t, s, user, doors(other.Agent)[n%3], largest, inChunks))
+						held = append(held, siege(t, s, user, routes(other.Agent)[n%3], largest, inChunks))
 					}
 					require.Eventually(t, func() bool {
 						bodies, _, _ := e.Held()
 						return bodies == int64(len(users)*(largest-smallSize-1))
 					}, patience, time.Millisecond)
 					for _, user := range users { // and once more
-						status, text := asked(t, s, user, "POST /search", padded(largest))
+						status, text := roundTrip(t, s, user, "POST /search", padded(largest))
 						assert.Equal(t, http.StatusTooManyRequests, status, text)
 					}
 				})
@@ -189,7 +189,7 @@ func TestSmallBodiesThatDoNotEndLeaveOthersRoom(t *testing.T) {
 			for _, user := range organization(t, e, 2, "read") {
 				for range 192 { // 12 MiB of the 16 of a user, 24 of the 24 of the organization
 					held = append(held, siege(t, s, user, "POST /search", smallSize+1, false),
-						say(t, s, user.Head("POST", "/api/v1/search", "Content-Length: 8388608\r\n")))
+						dialAndWrite(t, s, user.Head("POST", "/api/v1/search", "Content-Length: 8388608\r\n")))
 				}
 			}
 		}
@@ -206,17 +206,17 @@ func TestSmallBodiesThatDoNotEndLeaveOthersRoom(t *testing.T) {
 
 // A user at the user's limit leaves room for others of the same organization. A refusal names the limit, at each entry
 // point in the form that its clients read.
-func TestARefusedShareSaysWhoseItIs(t *testing.T) {
+func TestARefusedShareNamesItsLimit(t *testing.T) {
 	e, _, s := besieged(t)
 	users := organization(t, e, 2, "admin")
 	users[0].Agent = made(t, users[0], "/agents", `{"name":"a"}`).Agent
-	refusal := func(door string) map[string]any {
-		method, path, _ := strings.Cut(door, " ")
+	refusal := func(route string) map[string]any {
+		method, path, _ := strings.Cut(route, " ")
 		w := users[0].Send(method, path, padded(largest))
-		require.Equal(t, http.StatusTooManyRequests, w.Code, "%s: %s", door, w.Body)
-		assert.Equal(t, "1", w.Header().Get("Retry-After"), door)
+		require.Equal(t, http.StatusTooManyRequests, w.Code, "%s: %s", route, w.Body)
+		assert.Equal(t, "1", w.Header().Get("Retry-After"), route)
 		var body map[string]any
-		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &body), door)
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &body), route)
 		return body
 	}
 	held := []net.Conn{siege(t, s, users[0], "POST /search", largest, false)}
@@ -224,17 +224,17 @@ func TestARefusedShareSaysWhoseItIs(t *testing.T) {
 		bodies, _, _ := e.Held()
 		return bodies == largest-smallSize-1
 	}, patience, time.Millisecond)
-	for _, door := range doors(users[0].Agent) {
-		body := refusal(door)
+	for _, route := range routes(users[0].Agent) {
+		body := refusal(route)
 		assert.Equal(t, []any{"share_exceeded", "request_bodies", "user", 12.0 * mib},
-			[]any{body["code"], body["limit"], body["scope"], body["max"]}, door)
-		assert.InDelta(t, 12*mib, body["used"], 5*mib, door)
-		if door == "POST /responses" {
+			[]any{body["code"], body["limit"], body["scope"], body["max"]}, route)
+		assert.InDelta(t, 12*mib, body["used"], 5*mib, route)
+		if route == "POST /responses" {
 			assert.Equal(t, map[string]any{"message": body["message"], "type": "too_many_requests", "param": nil,
 				"code": "share_exceeded"}, body["error"])
 		}
 	}
-	status, text := asked(t, s, users[1], "POST /search", padded(largest))
+	status, text := roundTrip(t, s, users[1], "POST /search", padded(largest))
 	assert.Equal(t, http.StatusOK, status, "a colleague: %s", text)
 
 	held = append(held, siege(t, s, users[1], "POST /search", largest, false))
@@ -245,7 +245,7 @@ func TestARefusedShareSaysWhoseItIs(t *testing.T) {
 	body := refusal("POST /search")
 	assert.Equal(t, []any{"organization", 16.0 * mib}, []any{body["scope"], body["max"]})
 	for _, user := range users {
-		status, text = asked(t, s, user, "POST /search", padded(smallSize))
+		status, text = roundTrip(t, s, user, "POST /search", padded(smallSize))
 		assert.Equal(t, http.StatusOK, status, "small bodies pass: %s", text)
 	}
 	for _, c := range held {
@@ -297,7 +297,7 @@ func TestAnswersThatAreNotTakenLeaveOthersRoom(t *testing.T) {
 			var held []net.Conn
 			for range attackers {
 				for _, user := range organization(t, e, 2, "read") {
-					held = append(held, say(t, s, user.Head("GET", fmt.Sprint("/api/v1/large?bytes=", 16*mib), "")))
+					held = append(held, dialAndWrite(t, s, user.Head("GET", fmt.Sprint("/api/v1/large?bytes=", 16*mib), "")))
 				}
 			}
 			require.Eventually(t, func() bool {
@@ -305,7 +305,7 @@ func TestAnswersThatAreNotTakenLeaveOthersRoom(t *testing.T) {
 				return answers == int64(len(held)*(16*mib-smallSize))
 			}, patience, time.Millisecond)
 			for _, size := range []int{60, smallSize, mib, 8 * mib} {
-				status, text := asked(t, s, other, fmt.Sprint("GET /large?bytes=", size), "")
+				status, text := roundTrip(t, s, other, fmt.Sprint("GET /large?bytes=", size), "")
 				assert.Equal(t, http.StatusOK, status)
 				assert.Len(t, text, size)
 			}
@@ -327,13 +327,13 @@ func TestAnAnswerWithoutRoomIsRefused(t *testing.T) {
 	}
 	var held []net.Conn
 	for _, user := range users {
-		held = append(held, say(t, s, user.Head("GET", fmt.Sprint("/api/v1/large?bytes=", 16*mib+smallSize), "")))
+		held = append(held, dialAndWrite(t, s, user.Head("GET", fmt.Sprint("/api/v1/large?bytes=", 16*mib+smallSize), "")))
 	}
 	require.Eventually(t, func() bool {
 		_, _, answers := e.Held()
 		return answers == 32*mib
 	}, patience, time.Millisecond)
-	status, text := asked(t, s, users[0], "GET /agents", "")
+	status, text := roundTrip(t, s, users[0], "GET /agents", "")
 	assert.Equal(t, http.StatusTooManyRequests, status, text)
 	assert.Contains(t, text, `"limit":"large_responses"`)
 	for _, c := range held {
@@ -346,10 +346,10 @@ func TestAnAnswerWithoutRoomIsRefused(t *testing.T) {
 func TestAnswersWithoutAKeyCountForNobody(t *testing.T) {
 	e, _, s := besieged(t)
 	for range 20 {
-		say(t, s, strings.Repeat("GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 60))
+		dialAndWrite(t, s, strings.Repeat("GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 60))
 	}
 	for range 20 {
-		status, _ := asked(t, s, e.As("none"), "GET /openapi.json", "")
+		status, _ := roundTrip(t, s, e.As("none"), "GET /openapi.json", "")
 		require.Equal(t, http.StatusOK, status)
 		_, _, answers := e.Held()
 		assert.Zero(t, answers)
@@ -369,7 +369,7 @@ func TestWhatIsHeldComesBack(t *testing.T) {
 		},
 	} {
 		e.Handle("POST", path, tenant.LevelRead, func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
-			_, err := e.Hold(w, r, c)
+			_, err := e.ReadBody(w, r, c)
 			if err == nil {
 				then(w)
 			}
@@ -377,10 +377,10 @@ func TestWhatIsHeldComesBack(t *testing.T) {
 		})
 	}
 	s := limited(t, e)
-	whole := func(door string, body string, head ...string) func() net.Conn {
-		method, path, _ := strings.Cut(door, " ")
+	whole := func(route string, body string, head ...string) func() net.Conn {
+		method, path, _ := strings.Cut(route, " ")
 		return func() net.Conn {
-			return say(t, s, e.Head(method, httpapi.Base+path, fmt.Sprintf(
+			return dialAndWrite(t, s, e.Head(method, httpapi.Base+path, fmt.Sprintf(
 				"Content-Type: application/json\r\nContent-Length: %d\r\n%s", len(body), strings.Join(head, "")))+body)
 		}
 	}

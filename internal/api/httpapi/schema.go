@@ -36,8 +36,8 @@ func Union(r huma.Registry, by, description string, members ...UnionMember) *hum
 // Nullable is a value that may be null. In a body null differs from absent. For a pointer with the tag nullable, null
 // counts as absent, except in the body of an agent, which is merged.
 type Nullable[T any] struct {
-	Value *T
-	Said  bool // the body has the member
+	Value   *T
+	Present bool // the body has the member
 }
 
 // Schema marks the value as nullable in the document. The library itself cannot describe an object that may be null.
@@ -55,13 +55,13 @@ func (n Nullable[T]) MarshalJSON() ([]byte, error) { return json.Marshal(n.Value
 
 // UnmarshalJSONFrom reads the value, or null.
 func (n *Nullable[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	n.Said = true
+	n.Present = true
 	return jsonv2.UnmarshalDecode(d, &n.Value)
 }
 
 // Edit is the value for an edit: nil where the body does not have it, zero for null.
 func (n Nullable[T]) Edit() *T {
-	if n.Said && n.Value == nil {
+	if n.Present && n.Value == nil {
 		return new(T)
 	}
 	return n.Value

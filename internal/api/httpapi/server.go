@@ -35,18 +35,18 @@ type Config struct {
 	Failed  func()               // is called for each answer that is a failure of the service; it may be nil
 	// Wakeup is called with a job that a request has begun, or with a delivery that needs another attempt. These then
 	// need not wait for the sweeper. It may be nil.
-	Wakeup func(ctx context.Context, kind events.NudgeKind, id, organization string)
+	Wakeup func(ctx context.Context, kind events.WakeupKind, id, organization string)
 
-	MaxBody     int64
-	Stall       time.Duration     // how long a client may neither send nor read; 0: half a minute
-	Streams     int               // that are open, and waits; 0: no limit, as below
-	Shares      Shares            // of these
-	Shared      *ratelimit.Shared // the usage of keys in other processes; nil: there are none
-	KeyChats    int               // streams of one organization, of all processes; 0: no limit, or none that is shared
-	Connections int               // with a key, and without
-	Strangers   int               // connections of one address without a key
-	MaxStream   time.Duration     // after this a bounded stream ends; 0: never
-	PublicURL   string
+	MaxBody              int64
+	Stall                time.Duration     // how long a client may neither send nor read; 0: half a minute
+	Streams              int               // that are open, and waits; 0: no limit, as below
+	Shares               Shares            // of these
+	Shared               *ratelimit.Shared // the usage of keys in other processes; nil: there are none
+	KeyChats             int               // streams of one organization, of all processes; 0: no limit, or none that is shared
+	Connections          int               // with a key, and without
+	AnonymousConnections int               // connections of one address without a key
+	MaxStream            time.Duration     // after this a bounded stream ends; 0: never
+	PublicURL            string
 }
 
 // Shares are the limits of an organization, a user and a key on streams, and on waits; 0: the default part.
@@ -87,7 +87,7 @@ func New(c Config, routes func(*Server)) *Server {
 		open: map[string]bool{Base + "/openapi.json": true, Base + "/openapi.yaml": true},
 		keys: ratelimit.Limiter{Shared: c.Shared}, organizations: ratelimit.Limiter{Shared: c.Shared},
 		connections: connections{
-			anonymous: byNumber(c.Connections, c.Strangers, c.Strangers, c.Strangers),
+			anonymous: byNumber(c.Connections, c.AnonymousConnections, c.AnonymousConnections, c.AnonymousConnections),
 			keyed:     byNumber(c.Connections, 0, 0, 0),
 		},
 		slots:     byNumber(c.Streams, c.Shares.Organization, c.Shares.User, c.Shares.Key),
@@ -107,7 +107,7 @@ func New(c Config, routes func(*Server)) *Server {
 }
 
 // Wake calls the wakeup. It does not end with the request.
-func (s *Server) Wake(ctx context.Context, kind events.NudgeKind, id, organization string) {
+func (s *Server) Wake(ctx context.Context, kind events.WakeupKind, id, organization string) {
 	if s.Wakeup != nil {
 		s.Wakeup(context.WithoutCancel(ctx), kind, id, organization)
 	}
@@ -116,7 +116,7 @@ func (s *Server) Wake(ctx context.Context, kind events.NudgeKind, id, organizati
 // Began is the answer to a request that has begun a job, or the error of that request.
 func (s *Server) Began(ctx context.Context, job, organization string, err error) (*struct{}, error) {
 	if err == nil {
-		s.Wake(ctx, events.NudgeJob, job, organization)
+		s.Wake(ctx, events.WakeupJob, job, organization)
 	}
 	return nil, err
 }

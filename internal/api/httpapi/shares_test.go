@@ -55,7 +55,7 @@ type refusal struct {
 // ask sends the head of a request, and returns its open connection with the answer.
 func ask(t *testing.T, s *httptest.Server, e httpapitest.API, path string) (net.Conn, int, refusal) {
 	t.Helper()
-	c := say(t, s, e.Head("GET", httpapi.Base+path, ""))
+	c := dialAndWrite(t, s, e.Head("GET", httpapi.Base+path, ""))
 	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 	require.NoError(t, err)
 	var why refusal
@@ -151,7 +151,7 @@ func TestARequestOverTheShareOfConnectionsCounts(t *testing.T) {
 }
 
 // A request that finds no slot for its wait does not wait. It is not refused.
-func TestWaitsBeyondTheShareEndAtOnce(t *testing.T) {
+func TestWaitsBeyondTheShareEndImmediately(t *testing.T) {
 	const hour = time.Hour
 	e := httpapitest.New(t, func(c *service.Config) { c.Streams, c.Shares.Key, c.ObserveWindow = 20, 1, hour })
 	theirs, run := tenantOf(t, e)

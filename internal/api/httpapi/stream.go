@@ -191,7 +191,7 @@ func (s *Server) WhileAllowed(
 		err = nil
 	}
 	if err == nil {
-		_, err = s.Tenants.Still(ctx, p, of)
+		_, err = s.Tenants.CheckRight(ctx, p, of)
 	}
 	return err
 }

@@ -17,14 +17,14 @@ func (s *Server) traced(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		ctx, door := s.Tracer.Door(r.Context(), r.Header.Values("Traceparent"))
+		ctx, requestSpan := s.Tracer.StartRequest(r.Context(), r.Header.Values("Traceparent"))
 		next.ServeHTTP(w, r.WithContext(ctx))
-		if door == nil {
+		if requestSpan == nil {
 			return
 		}
 		c := callOf(ctx)
 		method, route, status := methodOf(r.Method), routeOf(c.pattern), c.answer.status
-		span := door.Record(strings.TrimSpace(method + " " + route))
+		span := requestSpan.Record(strings.TrimSpace(method + " " + route))
 		defer span.End()
 		span.SetAttributes(attribute.String("http.request.method", method), attribute.String("http.route", route),
 			attribute.Int("http.response.status_code", status), attribute.String("agentplatform.request.id", c.id),

@@ -18,7 +18,7 @@ import (
 )
 
 // leave calls a tool, as a client of a version that leaves after 1 s.
-func (s *stage) leave(version, name string, arguments object, told bool, left bool) {
+func (s *stage) leave(version, name string, arguments object, progress bool, left bool) {
 	s.t.Helper()
 	meta := object{}
 	if version >= "2026-07-28" {
@@ -26,7 +26,7 @@ func (s *stage) leave(version, name string, arguments object, told bool, left bo
 			"io.modelcontextprotocol/clientCapabilities": object{},
 			"io.modelcontextprotocol/clientInfo":         object{"name": "x", "version": "1"}}
 	}
-	if told {
+	if progress {
 		meta["progressToken"] = 1
 	}
 	body, err := json.Marshal(object{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -46,7 +46,7 @@ func (s *stage) leave(version, name string, arguments object, told bool, left bo
 	w := httptest.NewRecorder()
 	handler, streamed, err := s.For(ctx, s.p, r.Header, body, 10*time.Second, away)
 	require.NoError(s.t, err)
-	assert.Equal(s.t, told, streamed)
+	assert.Equal(s.t, progress, streamed)
 	handler(s.t.Context()).ServeHTTP(w, r)
 	assert.NotContains(s.t, w.Body.String(), `"error":{`)
 	synctest.Wait()
@@ -74,13 +74,13 @@ func TestARunIsCancelledByItsTool(t *testing.T) {
 
 // The client that began the run still waits for it: the message only answered its question.
 func TestWhoLeavesAnAnswerHasNotCancelledItsRun(t *testing.T) {
-	for _, told := range []bool{false, true} {
+	for _, progress := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t)
 			s.Window = time.Minute
 			run := s.begin()
 			s.ask(run, lifecycle.Clarification)
-			s.leave("2026-07-28", "Demo", object{"message": "Paris", "chat_id": s.run(run).Chat}, told, true)
+			s.leave("2026-07-28", "Demo", object{"message": "Paris", "chat_id": s.run(run).Chat}, progress, true)
 			time.Sleep(2 * time.Minute)
 			assert.Equal(t, lifecycle.Queued, s.run(run).Status)
 		})
@@ -90,7 +90,7 @@ func TestWhoLeavesAnAnswerHasNotCancelledItsRun(t *testing.T) {
 // "The server MUST treat a client disconnect as cancellation of that request", since 2026-07-28. A stop of the server
 // does not cancel, and neither does a client that leaves a call of get_run.
 func TestWhoLeavesACallHasCancelledIt(t *testing.T) {
-	for _, told := range []bool{false, true} {
+	for _, progress := range []bool{false, true} {
 		for _, c := range []struct {
 			version string
 			left    bool
@@ -103,19 +103,19 @@ func TestWhoLeavesACallHasCancelledIt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage(t)
 				s.Window = time.Minute
-				s.leave(c.version, "Demo", object{"message": "x"}, told, c.left)
+				s.leave(c.version, "Demo", object{"message": "x"}, progress, c.left)
 				time.Sleep(2 * time.Minute) // everything that goes on ends
 				runs, err := s.Store.RunsOfOrganization(t.Context(), s.p.Scope(), "", 2)
 				require.NoError(t, err)
 				require.Len(t, runs.Rows, 1)
-				assert.Equal(t, c.status, runs.Rows[0].Value.Status, "%v %v", told, c)
+				assert.Equal(t, c.status, runs.Rows[0].Value.Status, "%v %v", progress, c)
 			})
 		}
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t)
 			s.Window = time.Minute
 			run := s.begin()
-			s.leave("2026-07-28", "get_run", of(run), told, true)
+			s.leave("2026-07-28", "get_run", of(run), progress, true)
 			time.Sleep(2 * time.Minute)
 			e, err := s.Store.Run(t.Context(), record.System(), run)
 			require.NoError(t, err)

@@ -74,18 +74,18 @@ func (s *Server) For(
 		s.giveUp(key)
 	}
 	token := m.token(header, len(body))
-	q.told = token != nil
+	q.streamed = token != nil
 	return func(streaming context.Context) http.Handler {
 		q.wait = func(ctx context.Context, _ *mcp.CallToolRequest, run string) *mcp.CallToolResult {
 			return s.wait(ctx, p, run, s.Window)
 		}
-		if q.told {
-			q.wait = s.telling(streaming, p, token, idle)
+		if q.streamed {
+			q.wait = s.progressWaiter(streaming, p, token, idle)
 		}
 		offer := q.server() // the library requests it more than once
 		library := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return offer },
 			&mcp.StreamableHTTPOptions{
-				Stateless: true, JSONResponse: !q.told, MaxRequestBodyBytes: -1, // bodies are bounded before
+				Stateless: true, JSONResponse: !q.streamed, MaxRequestBodyBytes: -1, // bodies are bounded before
 				PropagateRequestCancellation: true,
 			})
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -101,20 +101,20 @@ func (s *Server) For(
 			}
 			library.ServeHTTP(w, r)
 		})
-	}, q.told, err
+	}, q.streamed, err
 }
 
 // request answers one request of a principal.
 type request struct {
 	*Server
 
-	who    tenant.Principal
-	agents []catalog.Agent
-	names  []string // of their tools
-	told   bool     // the answer is a stream of events
-	wait   waiter
-	left   func() bool     // whether its client has gone
-	wanted context.Context // ends when its client gives the call up
+	who      tenant.Principal
+	agents   []catalog.Agent
+	names    []string // of their tools
+	streamed bool     // the answer is a stream of events
+	wait     waiter
+	left     func() bool     // whether its client has gone
+	wanted   context.Context // ends when its client gives the call up
 }
 
 // cancelIfLeft cancels the run that a call has begun when its client has cancelled the call. From one version of the
@@ -124,7 +124,7 @@ func (q request) cancelIfLeft(ctx context.Context, r *mcp.CallToolRequest, run s
 	if !leaves && q.wanted.Err() == nil {
 		return
 	}
-	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), answerMargin)
 	defer done()
 	if _, err := q.Intake.Cancel(ctx, q.who, run, "its client has given the call up"); err != nil {
 		q.Log.Error("the run of a client that has left cannot be cancelled", "run_id", run, "error", err)
@@ -230,7 +230,7 @@ func (q request) server() *mcp.Server {
 			Meta:        mcp.Meta{"agent_id": agent.ID},
 		}, func(ctx context.Context, r *mcp.CallToolRequest, in callInput) (*mcp.CallToolResult, any, error) {
 			posted, err := q.post(context.WithoutCancel(ctx), q.who, intake.Message{ // the outcome must be known
-				AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID, Watched: q.told,
+				AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID, Watched: q.streamed,
 			}, in)
 			if err != nil {
 				return q.refused(err), nil, nil
@@ -270,15 +270,15 @@ func (s *Server) post(
 	if n := len(in.Files) + len(in.FileIDs); n > intake.MaxFiles { // before any of them is stored or read
 		return posted, problem.InvalidField("files", "at most %d files may be sent", intake.MaxFiles)
 	}
-	var brought []files.Inline
+	var inline []files.Inline
 	for i, f := range in.Files {
 		file, err := files.Decode(fmt.Sprintf("files[%d].data", i), f.Name, f.ContentType, f.Data)
 		if err != nil {
 			return posted, err
 		}
-		brought = append(brought, file)
+		inline = append(inline, file)
 	}
-	return s.Post(ctx, p, m, in.FileIDs, brought)
+	return s.Post(ctx, p, m, in.FileIDs, inline)
 }
 
 // The tools that are not agents.
@@ -366,7 +366,7 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, windo
 	}
 	v, err := view.Of(ctx, s.Store, e)
 	if err == nil {
-		v, err = v.For(ctx, s.Intake.Tenants.Reads(p))
+		v, err = v.For(ctx, s.Intake.Tenants.CitationFilter(p))
 	}
 	if err != nil {
 		return s.refused(err)
@@ -402,7 +402,7 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, windo
 			text += "Its text until then: " + t.Answer
 		}
 	}
-	told, err := json.Marshal(t)
+	structured, err := json.Marshal(t)
 	if err != nil {
 		return s.refused(err)
 	}
@@ -410,7 +410,7 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, windo
 		IsError: e.Value.Status.Terminal() && e.Value.Status != lifecycle.Completed,
 		Content: append([]mcp.Content{&mcp.TextContent{Text: text}}, s.links(t.Files)...),
 
-		StructuredContent: json.RawMessage(told),
+		StructuredContent: json.RawMessage(structured),
 	}
 }
 

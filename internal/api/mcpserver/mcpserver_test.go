@@ -32,11 +32,11 @@ import (
 type ticking struct {
 	host.Host
 
-	looks atomic.Int64
+	ticks atomic.Int64
 }
 
 func (h *ticking) Now() time.Time {
-	return h.Host.Now().Add(time.Duration(h.looks.Add(1)) * time.Millisecond)
+	return h.Host.Now().Add(time.Duration(h.ticks.Add(1)) * time.Millisecond)
 }
 
 // newServer is a server without streams: waiting for a run panics.
@@ -45,7 +45,7 @@ func newServer(
 ) (server *mcpserver.Server, tenants *tenant.Tenants, p tenant.Principal, log *bytes.Buffer) {
 	h := &ticking{Host: host.System()}
 	store := record.New(memtable.New(h.Now), &memblob.Store{}, h)
-	tenants = tenant.New(store, store.Known(), h, tenant.Defaults{
+	tenants = tenant.New(store, store.Cached(), h, tenant.Defaults{
 		UserCap: 1, OrganizationCap: 1, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute,
 	}, nil)
 	first, err := tenants.Bootstrap(t.Context())

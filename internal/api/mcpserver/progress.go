@@ -15,8 +15,8 @@ import (
 	"agentplatform/internal/run/stream"
 )
 
-// lastWords is how long before the end of its stream a call is answered with the present state of its run.
-const lastWords = 5 * time.Second
+// answerMargin is how long before the end of its stream a call is answered with the present state of its run.
+const answerMargin = 5 * time.Second
 
 // light is the size, in bytes, up to which a call receives progress: the call is kept until its stream ends. A larger
 // call is answered as one without a progress token.
@@ -49,31 +49,31 @@ func accepts(h http.Header, kind string) bool {
 	})
 }
 
-// telling is the waiter of a call that wants progress.
-func (s *Server) telling(
+// notifying is the waiter of a call that wants progress.
+func (s *Server) progressWaiter(
 	streaming context.Context, p tenant.Principal, token json.RawMessage, idle time.Duration,
 ) waiter {
 	return func(ctx context.Context, r *mcp.CallToolRequest, run string) *mcp.CallToolResult {
-		telling, cancel := context.WithCancel(ctx) // the library's outlives its client
+		notifying, cancel := context.WithCancel(ctx) // the library's outlives its client
 		defer cancel()
 		defer context.AfterFunc(streaming, cancel)()
 		if end, bounded := streaming.Deadline(); bounded {
 			var done context.CancelFunc
-			telling, done = context.WithDeadline(telling, end.Add(-lastWords))
+			notifying, done = context.WithDeadline(notifying, end.Add(-answerMargin))
 			defer done()
 		}
-		if err := s.tell(telling, p, r.Session, token, run, idle); err != nil && telling.Err() == nil {
+		if err := s.notifyProgress(notifying, p, r.Session, token, run, idle); err != nil && notifying.Err() == nil {
 			return s.refused(err)
 		}
-		ctx, done := context.WithTimeout(ctx, lastWords)
+		ctx, done := context.WithTimeout(ctx, answerMargin)
 		defer done()
 		return s.wait(ctx, p, run, 0) // a run that goes on is named, so that the client can ask for it
 	}
 }
 
-// tell notifies the client of a call of the events of its run, until the run has ended or waits for a human. A
+// notifyProgress notifies the client of a call of the events of its run, until the run has ended or waits for a human. A
 // notification has the event in the form of GET /runs/{run_id}/stream, and the new part in words.
-func (s *Server) tell(
+func (s *Server) notifyProgress(
 	ctx context.Context, p tenant.Principal, client *mcp.ServerSession, token json.RawMessage, run string,
 	idle time.Duration,
 ) error {
@@ -82,12 +82,12 @@ func (s *Server) tell(
 		return err
 	}
 	tenants := s.Intake.Tenants
-	right, reads := tenants.RightTo(&p, entity.Value.Whose()), tenants.Reads(p)
-	told := 0.0
+	right, reads := tenants.RightTo(&p, entity.Value.Whose()), tenants.CitationFilter(p)
+	progress := 0.0
 	notify := func(words string, meta mcp.Meta) error {
-		told++
+		progress++
 		return client.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
-			Meta: meta, ProgressToken: token, Progress: told, Message: words,
+			Meta: meta, ProgressToken: token, Progress: progress, Message: words,
 		})
 	}
 	return s.Hub.Follow(ctx, s.Store, p.Scope(), run, idle, func(e stream.Event) error {

@@ -51,13 +51,13 @@ func TestOnlyACallWithATokenWantsProgress(t *testing.T) {
 func waiting(t *testing.T) (*mcpserver.Server, tenant.Principal) {
 	server, tenants, p, _ := newServer(t)
 	h, log := host.System(), slog.New(slog.DiscardHandler)
-	nudges := localqueue.New()
-	t.Cleanup(nudges.Close)
+	queue := localqueue.New()
+	t.Cleanup(queue.Close)
 	notifier := stream.NewLocalNotifier()
 	server.Intake = &intake.Intake{
 		Executor: &transition.Executor{
 			Store: server.Store, Host: h, Log: log, Caps: tenants.Caps, StartDeadline: time.Hour,
-			Notifier: notifier, Queue: nudges,
+			Notifier: notifier, Queue: queue,
 		},
 		Store: server.Store, Host: h, Tenants: tenants,
 	}
@@ -67,13 +67,13 @@ func waiting(t *testing.T) (*mcpserver.Server, tenant.Principal) {
 }
 
 // listen calls an agent, and returns the messages; hear is called with each of them.
-func listen(ctx context.Context, server *mcpserver.Server, p tenant.Principal, hear func() error) []string {
+func listen(ctx context.Context, server *mcpserver.Server, p tenant.Principal, onWrite func() error) []string {
 	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":9007199254740993},
 		"name":"Demo","arguments":{"message":"hello"}}}`
 	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
-	w := &hearing{httptest.NewRecorder(), hear}
+	w := &hookedRecorder{httptest.NewRecorder(), onWrite}
 	handler, _, err := server.For(r.Context(), p, r.Header, []byte(body), 10*time.Second, gone(r))
 	if err != nil {
 		panic(err)
@@ -82,14 +82,14 @@ func listen(ctx context.Context, server *mcpserver.Server, p tenant.Principal, h
 	return strings.Split(strings.TrimSpace(w.Body.String()), "\n\n")
 }
 
-type hearing struct {
+type hookedRecorder struct {
 	*httptest.ResponseRecorder
 
-	hear func() error
+	onWrite func() error
 }
 
-func (h *hearing) Write(p []byte) (int, error) {
-	if err := h.hear(); err != nil {
+func (h *hookedRecorder) Write(p []byte) (int, error) {
+	if err := h.onWrite(); err != nil {
 		return 0, err
 	}
 	return h.ResponseRecorder.Write(p)
@@ -101,16 +101,16 @@ func TestACallIsAnsweredBeforeItsStreamEnds(t *testing.T) {
 		server, p := waiting(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		heard := listen(ctx, server, p, func() error { return nil })
+		messages := listen(ctx, server, p, func() error { return nil })
 		require.NoError(t, ctx.Err())
-		require.Len(t, heard, 7)
-		assert.Contains(t, heard[0], `"event":"init"`)
-		for i, m := range heard[:6] {
+		require.Len(t, messages, 7)
+		assert.Contains(t, messages[0], `"event":"init"`)
+		for i, m := range messages[:6] {
 			assert.Contains(t, m, fmt.Sprintf(`"progress":%d}`, i+1))
 			assert.Contains(t, m, `"progressToken":9007199254740993,`, "with all its digits")
 		}
-		assert.Contains(t, heard[6], `"status":"queued"`)
-		assert.Contains(t, heard[6], "call get_run for ")
+		assert.Contains(t, messages[6], `"status":"queued"`)
+		assert.Contains(t, messages[6], "call get_run for ")
 	})
 }
 
@@ -121,14 +121,14 @@ func TestACallEndsWithItsStream(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		begun, n := time.Now(), 0
-		heard := listen(ctx, server, p, func() error {
+		messages := listen(ctx, server, p, func() error {
 			if n++; n == 2 {
 				cancel()
 			}
 			return nil
 		})
 		assert.Equal(t, 10*time.Second, time.Since(begun))
-		assert.Contains(t, heard[len(heard)-1], "call get_run for ")
+		assert.Contains(t, messages[len(messages)-1], "call get_run for ")
 	})
 }
 

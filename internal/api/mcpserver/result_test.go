@@ -90,15 +90,15 @@ func (s *stage) ask(run string, kinds ...lifecycle.InterruptKind) {
 	s.transition(run, transition.Change{Event: e, Interrupts: list})
 }
 
-// said is the result of a call.
-type said struct {
+// callResult is the result of a call.
+type callResult struct {
 	IsError    bool              `json:"isError"`
 	Content    []json.RawMessage `json:"content"`
 	Structured json.RawMessage   `json:"structuredContent"`
 	Meta       json.RawMessage   `json:"_meta"`
 }
 
-func (s said) text(t *testing.T) string {
+func (s callResult) text(t *testing.T) string {
 	t.Helper()
 	require.NotEmpty(t, s.Content)
 	var one struct{ Text string }
@@ -107,12 +107,12 @@ func (s said) text(t *testing.T) string {
 }
 
 // call calls a tool.
-func (s *stage) call(name string, arguments any) said {
+func (s *stage) call(name string, arguments any) callResult {
 	s.t.Helper()
 	body, err := json.Marshal(object{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
 		"params": object{"name": name, "arguments": arguments}})
 	require.NoError(s.t, err)
-	var a struct{ Result *said }
+	var a struct{ Result *callResult }
 	w := ask(s.Server, s.p, string(body), "")
 	require.NoError(s.t, json.Unmarshal(w.Body.Bytes(), &a), "%s", w.Body)
 	require.NotNil(s.t, a.Result, "%s", w.Body)
@@ -124,12 +124,12 @@ type object = map[string]any
 func of(run string) object { return object{"run_id": run} }
 
 // A message answers one question, and nothing else: an approval is not the model's.
-func TestAPauseSaysWhoEndsIt(t *testing.T) {
+func TestAPauseNamesWhoEndsIt(t *testing.T) {
 	const byMessage, byHuman = "another message with this chat_id", "POST /runs/{run_id}/resume"
 	s := newStage(t)
 	for _, c := range []struct {
 		kinds     []lifecycle.InterruptKind
-		says, not string
+		want, not string
 	}{
 		{[]lifecycle.InterruptKind{lifecycle.Clarification}, byMessage, byHuman},
 		{[]lifecycle.InterruptKind{lifecycle.Approval}, byHuman, byMessage},
@@ -140,7 +140,7 @@ func TestAPauseSaysWhoEndsIt(t *testing.T) {
 		s.ask(run, c.kinds...)
 		a := s.call("get_run", of(run))
 		assert.Contains(t, a.text(t), "Which i?")
-		assert.Contains(t, a.text(t), c.says)
+		assert.Contains(t, a.text(t), c.want)
 		assert.NotContains(t, a.text(t), c.not)
 		_, err := s.Intake.Cancel(t.Context(), s.p, run, "")
 		require.NoError(t, err)
@@ -172,14 +172,14 @@ func TestAResultHasItsFilesAndAllDigits(t *testing.T) {
 // Results fit their published schema.
 func TestTheSchemaOfResultsIsTheirs(t *testing.T) {
 	s := newStage(t)
-	var said struct {
+	var response struct {
 		Result struct {
 			Tools []struct{ OutputSchema *jsonschema.Schema }
 		}
 	}
 	body := ask(s.Server, s.p, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "").Body.String()
-	require.NoError(t, json.Unmarshal([]byte(body), &said))
-	require.Len(t, said.Result.Tools, 3)
+	require.NoError(t, json.Unmarshal([]byte(body), &response))
+	require.Len(t, response.Result.Tools, 3)
 	assert.NotContains(t, body, `:true`, "a schema is an object, which all clients read")
 	assert.NotRegexp(t, `"(output|items)":false`, body, "a schema is an object, which all clients read")
 	assert.Contains(t, body, `"output":{}`)
@@ -191,7 +191,7 @@ func TestTheSchemaOfResultsIsTheirs(t *testing.T) {
 	s.ask(asks, lifecycle.Approval)
 	whole, err := json.Marshal(mcpserver.Gives())
 	require.NoError(t, err)
-	for _, one := range said.Result.Tools {
+	for _, one := range response.Result.Tools {
 		schema := one.OutputSchema
 		shown, err := json.Marshal(schema)
 		require.NoError(t, err)
@@ -212,7 +212,7 @@ func TestTheSchemaOfResultsIsTheirs(t *testing.T) {
 }
 
 // The text of an error that is not a problem is for the log.
-func TestWhatCannotBeToldIsLogged(t *testing.T) {
+func TestWhatCannotBeReturnedIsLogged(t *testing.T) {
 	s := newStage(t)
 	var log bytes.Buffer
 	s.Log = slog.New(slog.NewTextHandler(&log, nil))

@@ -46,7 +46,7 @@ func (c *creation) changed(ctx context.Context, r record.Run) (*record.Context, 
 
 // over is changed, for the data that the run had. A member of the request counts, also with a default or an empty list.
 func (c *creation) over(had given) (*record.Context, error) {
-	now, shown, new := had.context, had.echo, *c.brought
+	now, shown, new := had.context, had.echo, *c.runContext
 	now.Before = nil
 	if c.request.Instructions != "" || len(c.in.system) > 0 {
 		now.Instructions, shown.System = new.Instructions, c.echo.System
@@ -102,7 +102,7 @@ func (c *creation) given(ctx context.Context, r record.Run) (had given, err erro
 	if len(c.request.Metadata) > 0 && !maps.Equal(c.request.Metadata, had.metadata) {
 		return had, otherThan("metadata")
 	}
-	if c.brought.Unstored && !had.context.Unstored {
+	if c.runContext.Unstored && !had.context.Unstored {
 		return had, otherThan("store")
 	}
 	return had, nil
@@ -121,7 +121,7 @@ func (c *creation) unchanged(ctx context.Context, r record.Run) error {
 	if err != nil {
 		return err
 	}
-	old, new := had.context, c.brought
+	old, new := had.context, c.runContext
 	own, system := had.echo.instructions(old.Instructions)
 	for _, of := range []struct {
 		field  string

@@ -24,7 +24,7 @@ func creationOf(t *testing.T, body string) *creation {
 	require.NoError(t, json.Unmarshal([]byte(body), &c.request))
 	require.NoError(t, c.request.check())
 	var err error
-	c.brought, c.echo, err = c.request.context(input{})
+	c.runContext, c.echo, err = c.request.context(input{})
 	require.NoError(t, err)
 	return c
 }
@@ -32,7 +32,7 @@ func creationOf(t *testing.T, body string) *creation {
 // hadOf is the stored data of a run that a request began.
 func hadOf(t *testing.T, body string) given {
 	t.Helper()
-	raw, err := json.Marshal(creationOf(t, body).brought)
+	raw, err := json.Marshal(creationOf(t, body).runContext)
 	require.NoError(t, err)
 	var c record.Context
 	require.NoError(t, json.Unmarshal(raw, &c))
@@ -54,7 +54,7 @@ func TestWhatIsSentAgainChangesNothing(t *testing.T) {
 		"nothing": `{"model":"A","input":"x","tools":null,"top_p":null}`,
 	} {
 		of := creationOf(t, again)
-		of.brought.ToolChoice = ""
+		of.runContext.ToolChoice = ""
 		changed, err := of.over(hadOf(t, everything))
 		require.NoError(t, err)
 		assert.Nil(t, changed, name)

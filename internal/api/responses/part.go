@@ -39,7 +39,7 @@ type part struct {
 	given
 
 	before *record.Pause // the pause before it; nil: the run begins with it
-	asked  *record.Pause // the pause that ends it; nil: none does
+	after  *record.Pause // the pause that ends it; nil: none does
 	first  []record.Step // before it
 	text   string        // the text of the run in this part
 	usage  lifecycle.Usage
@@ -86,7 +86,7 @@ func (w *whole) cut(n int) (*part, error) {
 		case n:
 			p.before, from = pause, record.ReplyOf(pause.Interrupts)
 		case n + 1:
-			p.asked = pause
+			p.after = pause
 			if reply := record.ReplyOf(pause.Interrupts); reply >= 0 {
 				to = reply
 			}
@@ -97,7 +97,7 @@ func (w *whole) cut(n int) (*part, error) {
 	}
 	begin, end := bridge.Until(w.steps, from), bridge.Until(w.steps, to)
 	p.first, p.usage = w.steps[:begin], bridge.Used(w.steps[begin:end])
-	p.last = p.asked == nil && w.of.Status.Terminal()
+	p.last = p.after == nil && w.of.Status.Terminal()
 	status := lifecycle.Running
 	if p.last {
 		status = w.of.Status
@@ -133,7 +133,7 @@ func (s *Server) temperature(ctx context.Context, w *whole) (float64, error) {
 // of the run.
 func (p *part) status() string {
 	switch {
-	case p.asked != nil:
+	case p.after != nil:
 		return completed
 	case p.of.Status == lifecycle.Queued:
 		return "queued"
@@ -228,8 +228,8 @@ func (p *part) addContext(r *Response) {
 }
 
 func (p *part) ended() time.Time {
-	if p.asked != nil && len(p.asked.Interrupts) > 0 {
-		if at, err := time.Parse(time.RFC3339, p.asked.Interrupts[0].CreatedAt); err == nil {
+	if p.after != nil && len(p.after.Interrupts) > 0 {
+		if at, err := time.Parse(time.RFC3339, p.after.Interrupts[0].CreatedAt); err == nil {
 			return at
 		}
 	}
@@ -265,10 +265,10 @@ func (p *part) itemStatus() string {
 // requests are the items that the pause at the end of a part needs from the client. One question is a message, which
 // the user's next message answers. Several questions, and questions with other calls, are calls of ask_user.
 func (p *part) requests() (list []ResponseItem) {
-	if p.asked == nil {
+	if p.after == nil {
 		return nil
 	}
-	for _, i := range p.asked.Interrupts {
+	for _, i := range p.after.Interrupts {
 		name, arguments := "", "{}"
 		if i.Tool != nil {
 			name, arguments = i.Tool.Name, string(i.Tool.Arguments)
@@ -282,7 +282,7 @@ func (p *part) requests() (list []ResponseItem) {
 			})
 		case i.Tool != nil:
 			list = append(list, callItem(id, call, name, arguments))
-		case record.IsQuestion(p.asked.Interrupts):
+		case record.IsQuestion(p.after.Interrupts):
 			list = append(list,
 				message(nameOf("msg_", p.run, i.ID), "assistant", completed, outputText(question(i), nil)))
 		default:
@@ -350,22 +350,22 @@ func (p *part) inputs() []ResponseItem {
 	}
 	if c := p.input.Context; c != nil {
 		_, joined := p.echo.instructions(c.Instructions)
-		for i, said := range joined { // wherever they stood: the model is shown them first
-			list = append(list, message(fmt.Sprintf("msg_%s_sys_%d", p.run, i), said.role, completed,
-				inputText(said.text)))
+		for i, msg := range joined { // wherever they stood: the model is shown them first
+			list = append(list, message(fmt.Sprintf("msg_%s_sys_%d", p.run, i), msg.role, completed,
+				inputText(msg.text)))
 		}
-		for i, said := range c.Before {
-			list = append(list, saidItems(p.run, i, said)...)
+		for i, msg := range c.Before {
+			list = append(list, messageItems(p.run, i, msg)...)
 		}
 	}
-	if content := saidBy(p.input.Message, p.input.Files); content != nil {
+	if content := userContent(p.input.Message, p.input.Files); content != nil {
 		list = append(list, message("msg_"+p.run+"_in", "user", completed, content...))
 	}
 	return list
 }
 
-// saidBy is the message of a user, with its files.
-func saidBy(text string, files []record.FileRef) (content []ResponseContent) {
+// userContent is the message of a user, with its files.
+func userContent(text string, files []record.FileRef) (content []ResponseContent) {
 	if text != "" {
 		content = append(content, inputText(text))
 	}
@@ -390,28 +390,28 @@ func (p *part) decision(d record.Decision) ResponseItem {
 		}
 	}
 	if record.IsQuestion(p.before.Interrupts) {
-		return message(nameOf("msg_", p.run, d.InterruptID)+"_in", "user", completed, saidBy(d.Message, d.Files)...)
+		return message(nameOf("msg_", p.run, d.InterruptID)+"_in", "user", completed, userContent(d.Message, d.Files)...)
 	}
 	item := outputItem(nameOf("fco_", p.run, d.InterruptID), nameOf("call_", p.run, d.InterruptID), d.Message)
 	if len(d.Files) > 0 {
-		item.Output = saidBy(d.Message, d.Files)
+		item.Output = userContent(d.Message, d.Files)
 	}
 	return item
 }
 
-func saidItems(run string, i int, said record.Said) []ResponseItem {
+func messageItems(run string, i int, msg record.ContextMessage) []ResponseItem {
 	id := run + "_in_" + strconv.Itoa(i)
-	switch said.Role {
+	switch msg.Role {
 	case record.RoleUser:
-		return []ResponseItem{message("msg_"+id, "user", completed, inputText(said.Text))}
+		return []ResponseItem{message("msg_"+id, "user", completed, inputText(msg.Text))}
 	case record.RoleTool:
-		return []ResponseItem{outputItem("fco_"+id, said.Call, said.Text)}
+		return []ResponseItem{outputItem("fco_"+id, msg.Call, msg.Text)}
 	case record.RoleAssistant:
 		var list []ResponseItem
-		if said.Text != "" {
-			list = append(list, message("msg_"+id, "assistant", completed, outputText(said.Text, nil)))
+		if msg.Text != "" {
+			list = append(list, message("msg_"+id, "assistant", completed, outputText(msg.Text, nil)))
 		}
-		for n, c := range said.Calls {
+		for n, c := range msg.Calls {
 			list = append(list, callItem("fc_"+id+"_"+strconv.Itoa(n), c.ID, c.Name, string(c.Arguments)))
 		}
 		return list

@@ -116,19 +116,19 @@ const (
 
 // input is the content of the request's items, in their order.
 type input struct {
-	system  []spoken      // system and developer messages
-	before  []record.Said // the conversation before the message
-	text    []string      // the last messages of the user
+	system  []spoken                // system and developer messages
+	before  []record.ContextMessage // the conversation before the message
+	text    []string                // the last messages of the user
 	files   []files.Inline
 	fileIDs []string
 	outputs []output
 
-	earlier struct{ files, fileIDs int } // how many of them came with messages before the last ones
-	spoken  int                          // how many outputs have a message after them
-	heard   int                          // outputs with a message of the model after them
-	passed  []output                     // outputs with only messages of the user after them
-	last    string                       // field of the last message of the user
-	asked   []string                     // ids of the approval requests that it has
+	earlier   struct{ files, fileIDs int } // how many of them came with messages before the last ones
+	spoken    int                          // how many outputs have a message after them
+	replied   int                          // outputs with a message of the model after them
+	passed    []output                     // outputs with only messages of the user after them
+	last      string                       // field of the last message of the user
+	approvals []string                     // ids of the approval requests that it has
 }
 
 type spoken struct{ role, text string }
@@ -259,30 +259,30 @@ func (r *CreateResponse) context(in input) (*record.Context, echo, error) {
 	if r.Instructions != "" {
 		instructions = append(instructions, r.Instructions)
 	}
-	told := echo{
+	echoed := echo{
 		Model: r.Model, Previous: r.PreviousResponseID, Background: r.Background, Truncation: r.Truncation,
 		SafetyIdentifier: r.SafetyIdentifier, PromptCacheKey: r.PromptCacheKey,
 	}
-	for _, said := range in.system {
-		instructions = append(instructions, said.text)
-		told.System = append(told.System, system{said.role, len(said.text)})
+	for _, msg := range in.system {
+		instructions = append(instructions, msg.text)
+		echoed.System = append(echoed.System, system{msg.role, len(msg.text)})
 	}
 	c.Instructions = strings.Join(instructions, between)
 	for i, t := range r.Tools {
 		at := fmt.Sprintf("body.tools[%d]", i)
 		if t.Type != "function" {
-			return nil, told, problem.InvalidField(at+".type",
+			return nil, echoed, problem.InvalidField(at+".type",
 				"must be function: other tools come from the agent's toolkits and knowledge bases")
 		}
 		c.Functions = append(c.Functions, bridge.Function(t.Name, t.Description, t.Parameters))
-		told.Strict = append(told.Strict, t.Strict)
+		echoed.Strict = append(echoed.Strict, t.Strict)
 	}
 	var err error
-	if told.Format, c.OutputSchema, err = r.format(); err != nil {
-		return nil, told, err
+	if echoed.Format, c.OutputSchema, err = r.format(); err != nil {
+		return nil, echoed, err
 	}
-	c.Echo, err = json.Marshal(told)
-	return c, told, err
+	c.Echo, err = json.Marshal(echoed)
+	return c, echoed, err
 }
 
 // format is the form of the answer that a request wants, nil for none, and its schema. It has only the members that
@@ -425,10 +425,10 @@ func (in *input) take(at string, item ResponseItemParam) error {
 		}
 		in.close()
 		in.outputs = append(in.outputs, output{at: at, run: run, interrupt: interrupt, approve: item.Approve,
-			text: item.Reason, alone: !slices.Contains(in.asked, item.Request)})
+			text: item.Reason, alone: !slices.Contains(in.approvals, item.Request)})
 	case "mcp_approval_request": // of a conversation that a client keeps; no model is shown it
 		in.close()
-		in.asked = append(in.asked, item.ID)
+		in.approvals = append(in.approvals, item.ID)
 	case "reasoning": // as above
 	default:
 		return problem.InvalidField(at+".type", "must be message, function_call, function_call_output, "+
@@ -450,8 +450,8 @@ func (in *input) takeMessage(at string, item ResponseItemParam) error {
 	case "assistant":
 		in.close()
 		in.spoken = len(in.outputs)
-		in.heard = in.spoken
-		in.before = append(in.before, record.Said{Role: record.RoleAssistant, Text: text})
+		in.replied = in.spoken
+		in.before = append(in.before, record.ContextMessage{Role: record.RoleAssistant, Text: text})
 	case "system", "developer":
 		in.system = append(in.system, spoken{item.Role, text})
 	default:
@@ -463,7 +463,7 @@ func (in *input) takeMessage(at string, item ResponseItemParam) error {
 // close ends the user's messages so far, because another role follows.
 func (in *input) close() {
 	for _, text := range in.text {
-		in.before = append(in.before, record.Said{Role: record.RoleUser, Text: text})
+		in.before = append(in.before, record.ContextMessage{Role: record.RoleUser, Text: text})
 	}
 	in.text = nil
 	in.earlier.files, in.earlier.fileIDs = len(in.files), len(in.fileIDs)
@@ -569,12 +569,12 @@ func (in *input) takeCall(at string, item ResponseItemParam) error {
 		return err
 	}
 	in.close()
-	call := record.SaidCall{ID: item.CallID, Name: item.Name, Arguments: read}
+	call := record.ContextCall{ID: item.CallID, Name: item.Name, Arguments: read}
 	if last := len(in.before) - 1; last >= 0 && in.before[last].Role == record.RoleAssistant {
 		in.before[last].Calls = append(in.before[last].Calls, call)
 		return nil
 	}
-	in.before = append(in.before, record.Said{Role: record.RoleAssistant, Calls: []record.SaidCall{call}})
+	in.before = append(in.before, record.ContextMessage{Role: record.RoleAssistant, Calls: []record.ContextCall{call}})
 	return nil
 }
 
@@ -600,7 +600,7 @@ func (in *input) takeOutput(at string, item ResponseItemParam) error {
 	}
 	in.outputs = append(in.outputs, o)
 	if !o.alone {
-		in.before = append(in.before, record.Said{Role: record.RoleTool, Call: item.CallID, Text: text})
+		in.before = append(in.before, record.ContextMessage{Role: record.RoleTool, Call: item.CallID, Text: text})
 	}
 	return nil
 }
@@ -612,7 +612,7 @@ func (in *input) settle() {
 	for i, o := range in.outputs {
 		if o.alone || i >= in.spoken {
 			kept = append(kept, o)
-		} else if o.run != "" && i >= in.heard {
+		} else if o.run != "" && i >= in.replied {
 			in.passed = append(in.passed, o)
 		}
 	}

@@ -32,9 +32,9 @@ func TestInputIsReadInItsOrder(t *testing.T) {
 		{"role":"user","content":"three"},{"role":"user","content":"four"}]`), nothingKnown)
 	require.NoError(t, err)
 	assert.Equal(t, []spoken{{"system", "Be brief."}, {"developer", "Be kind."}}, in.system)
-	assert.Equal(t, []record.Said{
+	assert.Equal(t, []record.ContextMessage{
 		{Role: record.RoleUser, Text: "one\ntwo"},
-		{Role: record.RoleAssistant, Text: "I look.\nNo.", Calls: []record.SaidCall{
+		{Role: record.RoleAssistant, Text: "I look.\nNo.", Calls: []record.ContextCall{
 			{
 				ID:        "c",
 				Name:      "f",
@@ -168,17 +168,17 @@ func TestItemsOfOursAreReadBack(t *testing.T) {
 }
 
 // A conversation that a client keeps and sends again, with an approval or a file in it, waits for nothing.
-func TestAConversationIsNoAnswer(t *testing.T) {
-	const asked = `{"role":"user","content":[{"type":"input_text","text":"look"},
+func TestAConversationIsNotAnAnswer(t *testing.T) {
+	const question = `{"role":"user","content":[{"type":"input_text","text":"look"},
 		{"type":"input_image","image_url":"data:image/png;base64,aGk="}]},`
 	const approval = `{"type":"mcp_approval_request","id":"mcpr_65f0a1b2c3d4e5f601234567_65f0a1b2c3d4e5f601234568"},
 		{"type":"mcp_approval_response","approval_request_id":"mcpr_65f0a1b2c3d4e5f601234567_65f0a1b2c3d4e5f601234568",
 		"approve":true}`
 	for input, outputs := range map[string]int{
-		`[` + asked + approval + `]`: 1,
-		`[` + asked + approval + `,{"role":"assistant","content":"done"},{"role":"user","content":"thanks"}]`: 0,
-		`[` + approval + `,{"role":"assistant","content":"done"}]`:                                            0,
-		`[` + asked + `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},
+		`[` + question + approval + `]`: 1,
+		`[` + question + approval + `,{"role":"assistant","content":"done"},{"role":"user","content":"thanks"}]`: 0,
+		`[` + approval + `,{"role":"assistant","content":"done"}]`:                                               0,
+		`[` + question + `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},
 			{"type":"function_call_output","call_id":"c","output":"x"},
 			{"type":"function_call","call_id":"d","name":"f","arguments":"{}"},
 			{"type":"function_call_output","call_id":"d","output":"x"}]`: 2,
@@ -190,9 +190,9 @@ func TestAConversationIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatFormsTheAnswerIsToldOfItsFormat(t *testing.T) {
+func TestOnlyWhatFormsTheAnswerIsEchoedOfItsFormat(t *testing.T) {
 	const array = `{"type":"json_schema","name":"n","schema":{"type":"array"}}`
-	for format, told := range map[string]string{
+	for format, want := range map[string]string{
 		`{"type":"text","name":"n","schema":0,"strict":true}`:  `{"type":"text"}`,
 		`{"type":"json_object","schema":[],"description":"d"}`: `{"type":"json_object"}`,
 		array: array,
@@ -206,14 +206,14 @@ func TestOnlyWhatFormsTheAnswerIsToldOfItsFormat(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(`{"text":{"format":`+format+`}}`), &r))
 		c, _, err := r.context(input{})
 		if p, ok := problem.As(err); ok {
-			assert.Equal(t, told, p.Fields[0].Location+": "+p.Fields[0].Message, format)
+			assert.Equal(t, want, p.Fields[0].Location+": "+p.Fields[0].Message, format)
 			continue
 		}
 		var e echo
 		require.NoError(t, json.Unmarshal(c.Echo, &e))
 		raw, err := json.Marshal(e.Format)
 		require.NoError(t, err)
-		assert.JSONEq(t, told, string(raw), format)
+		assert.JSONEq(t, want, string(raw), format)
 	}
 }
 
@@ -221,7 +221,7 @@ const badChoice = `must be auto, none, required, or {"type": "function", "name":
 
 // Members that are read with the body are refused in the same words as those that are read later.
 func TestWhatNoAgentCanDoIsRefused(t *testing.T) {
-	for member, told := range map[string]string{
+	for member, wantErr := range map[string]string{
 		`"reasoning":"x"`:                "body.reasoning: must be an object",
 		`"reasoning":{"effort":7}`:       "body.reasoning.effort: must be a string",
 		`"reasoning":{"summary":"long"}`: "body.reasoning.summary: must be auto, concise or detailed",
@@ -255,9 +255,9 @@ func TestWhatNoAgentCanDoIsRefused(t *testing.T) {
 		if err == nil {
 			err = r.check()
 		}
-		if p, ok := problem.As(err); ok || told != "" {
+		if p, ok := problem.As(err); ok || wantErr != "" {
 			require.True(t, ok, member)
-			assert.Equal(t, told, p.Fields[0].Location+": "+p.Fields[0].Message, member)
+			assert.Equal(t, wantErr, p.Fields[0].Location+": "+p.Fields[0].Message, member)
 		}
 	}
 }
@@ -265,17 +265,17 @@ func TestWhatNoAgentCanDoIsRefused(t *testing.T) {
 // Texts that were joined to the instructions are parted again, with any texts.
 func TestInstructionsArePartedAgain(t *testing.T) {
 	for _, own := range []string{"", "own", "own\n\nmore", "own\n\n"} {
-		for _, said := range [][]spoken{
+		for _, instructions := range [][]spoken{
 			nil, {{"system", "a"}}, {{"developer", "a\n\nb"}, {"system", ""}, {"system", "\n\nc"}},
 			{{"system", ""}, {"system", "a"}},
 		} {
-			c, _, err := (&CreateResponse{Instructions: own}).context(input{system: said})
+			c, _, err := (&CreateResponse{Instructions: own}).context(input{system: instructions})
 			require.NoError(t, err)
 			var e echo
 			require.NoError(t, json.Unmarshal(c.Echo, &e))
 			gotOwn, got := e.instructions(c.Instructions)
-			assert.Equal(t, own, gotOwn, said)
-			assert.Equal(t, said, got, own)
+			assert.Equal(t, own, gotOwn, instructions)
+			assert.Equal(t, instructions, got, own)
 		}
 	}
 }

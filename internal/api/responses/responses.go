@@ -76,7 +76,7 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 	if err != nil {
 		return Begun{}, err
 	}
-	brought, shown, err := r.context(in)
+	runContext, shown, err := r.context(in)
 	if err != nil {
 		return Begun{}, err
 	}
@@ -84,14 +84,14 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 	if err != nil {
 		return Begun{}, err
 	}
-	c := &creation{Server: s, who: p, request: r, in: in, brought: brought, echo: shown, agent: agent, chat: chat,
+	c := &creation{Server: s, who: p, request: r, in: in, runContext: runContext, echo: shown, agent: agent, chat: chat,
 		key: key}
 	next, err := c.goOn(ctx)
 	if err == nil && next == nil {
 		posted, err = c.Post(ctx, p, intake.Message{
 			AgentID: agent, Text: in.message(), ChatID: c.chat, Metadata: r.Metadata, Key: key, Digest: digest,
 			Request: id,
-			Watched: r.Stream, Context: brought, Answers: c.mayAnswer,
+			Watched: r.Stream, Context: runContext, Answers: c.mayAnswer,
 		}, in.fileIDs, in.files)
 	}
 	switch {
@@ -140,14 +140,14 @@ func begun(posted intake.Posted) (Begun, error) {
 type creation struct {
 	*Server
 
-	who     tenant.Principal
-	request CreateResponse
-	in      input
-	brought *record.Context
-	echo    echo
-	agent   string
-	chat    string
-	key     string
+	who        tenant.Principal
+	request    CreateResponse
+	in         input
+	runContext *record.Context
+	echo       echo
+	agent      string
+	chat       string
+	key        string
 }
 
 // goOn finds the chat or the waiting run with which the request goes on. It notes a chat, and resumes a run. It returns
@@ -224,7 +224,7 @@ func (c *creation) repeats(ctx context.Context, before record.Run, next ref) (bo
 	}
 	in, err := c.Store.Input(ctx, e.Value)
 	return err == nil && in.Message == c.in.message() && len(in.Files) == 0 && e.Value.Agent == c.agent &&
-		maps.Equal(in.Metadata, c.request.Metadata) && strictjson.Same(in.Context, c.brought), err
+		maps.Equal(in.Metadata, c.request.Metadata) && strictjson.Same(in.Context, c.runContext), err
 }
 
 // mayFollow returns nil when a message may follow a run. If the run's client wants nothing stored, no message follows
@@ -233,7 +233,7 @@ func (c *creation) mayFollow(ctx context.Context, r record.Run) error {
 	if !r.Status.Terminal() {
 		return nil
 	}
-	if c.brought.Unstored {
+	if c.runContext.Unstored {
 		return problem.InvalidField("body.store", "must be true if conversation is sent")
 	}
 	in, err := c.Store.Input(ctx, r)
@@ -256,7 +256,7 @@ func (c *creation) answerable(r record.Run) error {
 	}
 	var ids []string
 	for _, i := range r.Interrupts {
-		ids = append(ids, askedID(r.ID(), i.ID, i.Kind))
+		ids = append(ids, answerID(r.ID(), i.ID, i.Kind))
 	}
 	return problem.InvalidField("body.input", "must answer %s: the response waits for this", strings.Join(ids, ", "))
 }
@@ -278,7 +278,7 @@ func (c *creation) answered(ctx context.Context) (*ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	part, found, err := c.asked(ctx, e.Value, c.in.outputs)
+	part, found, err := c.answeredPart(ctx, e.Value, c.in.outputs)
 	if err != nil {
 		return nil, err
 	}
@@ -312,7 +312,7 @@ func (c *creation) passedOver(ctx context.Context) error {
 	if err != nil || e.Value.Status != lifecycle.AwaitingInput {
 		return err
 	}
-	part, found, err := c.asked(ctx, e.Value, c.in.passed)
+	part, found, err := c.answeredPart(ctx, e.Value, c.in.passed)
 	if err == nil && found && part == e.Value.Passed() {
 		err = c.tooEarly()
 	}
@@ -325,9 +325,9 @@ func (c *creation) tooEarly() error {
 		"user messages are accepted only after the pending calls and approvals have answers")
 }
 
-// asked finds the part whose pause the outputs answer. That is the last part, or the one before when the request is
+// answeredPart finds the part whose pause the outputs answer. That is the last part, or the one before when the request is
 // sent again.
-func (c *creation) asked(ctx context.Context, r record.Run, outputs []output) (part int, found bool, err error) {
+func (c *creation) answeredPart(ctx context.Context, r record.Run, outputs []output) (part int, found bool, err error) {
 	if r.Pause == 0 {
 		return 0, false, nil
 	}
@@ -405,7 +405,7 @@ func (c *creation) mayAnswer(ctx context.Context, r record.Run) error {
 func (c *creation) decisions(run string, list []record.Interrupt) (all []record.Decision, of []output, err error) {
 	left := slices.Clone(c.in.outputs)
 	for _, i := range list {
-		id := askedID(run, i.ID, lifecycle.InterruptKind(i.Kind))
+		id := answerID(run, i.ID, lifecycle.InterruptKind(i.Kind))
 		n := slices.IndexFunc(left, func(o output) bool { return o.run == run && o.interrupt == i.ID })
 		if n < 0 {
 			return nil, nil, problem.InvalidField("body.input", "must answer %s: the response waits for this", id)
@@ -437,8 +437,8 @@ func (c *creation) decisions(run string, list []record.Interrupt) (all []record.
 	return all, of, nil
 }
 
-// askedID is the id by which a client answers.
-func askedID(run, interrupt string, kind lifecycle.InterruptKind) string {
+// answerID is the id by which a client answers.
+func answerID(run, interrupt string, kind lifecycle.InterruptKind) string {
 	if kind == lifecycle.Approval {
 		return nameOf("mcpr_", run, interrupt)
 	}
@@ -491,7 +491,7 @@ func (s *Server) finder(ctx context.Context, p tenant.Principal) lookup {
 			if err != nil {
 				return ResponseItem{}, err
 			}
-			if w, err = s.read(ctx, s.Intake.Tenants.Reads(p), e); err != nil {
+			if w, err = s.read(ctx, s.Intake.Tenants.CitationFilter(p), e); err != nil {
 				return ResponseItem{}, err
 			}
 			known[run] = w
@@ -541,7 +541,7 @@ func (s *Server) find(ctx context.Context, p tenant.Principal, id string) (*part
 
 // cut returns one of a run's responses.
 func (s *Server) cut(ctx context.Context, p tenant.Principal, e record.RunEntity, n int) (*part, error) {
-	w, err := s.read(ctx, s.Intake.Tenants.Reads(p), e)
+	w, err := s.read(ctx, s.Intake.Tenants.CitationFilter(p), e)
 	if err != nil {
 		return nil, err
 	}
@@ -550,7 +550,7 @@ func (s *Server) cut(ctx context.Context, p tenant.Principal, e record.RunEntity
 
 // Wait is Response of a new response after its run has ended or paused, or after a while. The while is longer if place,
 // which takes a stream slot for it, returns nil. The caller watches the right to the run's agent.
-func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string, place func() error) (Response, error) {
+func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string, takeSlot func() error) (Response, error) {
 	r, _ := parseRef(id) // which Create has made
 	enough := func(run record.Run) bool { return run.Status.EndedOrWaiting() || run.Passed() > r.part }
 	var e record.RunEntity
@@ -558,7 +558,7 @@ func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string, place 
 		return s.Hub.Until(ctx, s.Store, p.Scope(), r.run, e.Version(), left, enough)
 	}
 	e, err := s.Outlast(ctx, s.Window, until)
-	if err == nil && s.Longer > s.Window && !enough(e.Value) && place() == nil {
+	if err == nil && s.Longer > s.Window && !enough(e.Value) && takeSlot() == nil {
 		e, err = s.Outlast(ctx, s.Longer-s.Window, until)
 	}
 	if err != nil {

@@ -63,7 +63,7 @@ func (s *Stream) Follow(
 	if err := s.begin(); err != nil {
 		return err
 	}
-	if s.part.asked != nil || s.part.of.Status.Terminal() {
+	if s.part.after != nil || s.part.of.Status.Terminal() {
 		return s.end(s.part)
 	}
 	err := s.Hub.Follow(ctx, s.Store, s.who.Scope(), s.part.run, idle, func(e stream.Event) error {
@@ -120,7 +120,7 @@ func (s *Stream) begin() error {
 func (s *Stream) take(ctx context.Context, e stream.Event) error {
 	switch e.Event {
 	case stream.Init:
-		if err := s.look(ctx, false); err != nil {
+		if err := s.poll(ctx, false); err != nil {
 			return err
 		}
 		s.have = 0
@@ -131,15 +131,15 @@ func (s *Stream) take(ctx context.Context, e stream.Event) error {
 		}
 		return s.write(*e.Text)
 	case stream.Status:
-		return s.look(ctx, false)
+		return s.poll(ctx, false)
 	case stream.Done:
-		return s.look(ctx, true)
+		return s.poll(ctx, true)
 	}
 	return nil
 }
 
-// look ends the stream when the run is over, has paused since, or has gone on from that pause.
-func (s *Stream) look(ctx context.Context, over bool) error {
+// poll ends the stream when the run is over, has paused since, or has gone on from that pause.
+func (s *Stream) poll(ctx context.Context, over bool) error {
 	e, err := s.Store.LiveRun(ctx, s.who.Scope(), s.part.run)
 	if err != nil {
 		return err

@@ -20,12 +20,12 @@ import (
 
 const run = "65f0a1b2c3d4e5f601234567"
 
-// told is a response that has ended, with a text and the requests of its pause.
-func told(text string, asked ...record.Interrupt) *part {
-	p := &part{ref: ref{run: run}, whole: &whole{warmth: 1}, text: text, last: asked == nil}
+// endedPart is a response that has ended, with a text and the requests of its pause.
+func endedPart(text string, interrupts ...record.Interrupt) *part {
+	p := &part{ref: ref{run: run}, whole: &whole{warmth: 1}, text: text, last: interrupts == nil}
 	p.of.RunID, p.of.Status = run, lifecycle.Completed
-	if asked != nil {
-		p.asked = &record.Pause{Number: 1, Interrupts: asked}
+	if interrupts != nil {
+		p.after = &record.Pause{Number: 1, Interrupts: interrupts}
 	}
 	return p
 }
@@ -38,9 +38,9 @@ func asks(id string, kind lifecycle.InterruptKind, tool string) record.Interrupt
 	return i
 }
 
-// heard returns the events of a response that a reader receives after the event with the number after. The text comes
+// eventsAfter returns the events of a response that a reader receives after the event with the number after. The text comes
 // to the process in these pieces.
-func heard(t *testing.T, p *part, after int64, pieces ...string) (list []ResponseEvent) {
+func eventsAfter(t *testing.T, p *part, after int64, pieces ...string) (list []ResponseEvent) {
 	t.Helper()
 	last := after
 	f := (&Server{}).stream(tenant.Principal{}, p, after)
@@ -73,37 +73,37 @@ func split(text string) (pieces []string) {
 func TestAStreamIsTakenUpBehindAnyEvent(t *testing.T) {
 	for range 300 {
 		text := []string{"", "a", "Grüße, 世界 🌍!", strings.Repeat("so ", 50)}[rand.IntN(4)]
-		asked := [][]record.Interrupt{
+		interrupts := [][]record.Interrupt{
 			nil, {asks("65f0a1b2c3d4e5f601234568", lifecycle.Clarification, "")},
 			{
 				asks("65f0a1b2c3d4e5f601234568", lifecycle.Clarification, "f"),
 				asks("65f0a1b2c3d4e5f601234569", lifecycle.Approval, "g"),
 			},
 		}[rand.IntN(3)]
-		p := told(text, asked...)
-		first := heard(t, p, -1, split(text)...)
+		p := endedPart(text, interrupts...)
+		first := eventsAfter(t, p, -1, split(text)...)
 		n := rand.IntN(len(first) - 1)
-		rest := heard(t, p, first[n].Sequence, split(text)...)
+		rest := eventsAfter(t, p, first[n].Sequence, split(text)...)
 		both := slices.Concat(first[:n+1], rest)
-		said := ""
+		received := ""
 		for _, e := range both {
 			if e.Type == "response.output_text.delta" && e.ItemID == "msg_"+run {
-				said += *e.Delta
+				received += *e.Delta
 			}
 		}
-		assert.Equal(t, text, said)
+		assert.Equal(t, text, received)
 		var ends, done []string
 		for _, e := range both {
 			if e.Type == "response.completed" {
 				ends = append(ends, e.Response.ID)
-				assert.Len(t, e.Response.Output, len(asked)+min(len(text), 1))
+				assert.Len(t, e.Response.Output, len(interrupts)+min(len(text), 1))
 			}
 			if e.Type == "response.output_item.done" {
 				done = append(done, e.Item.ID)
 			}
 		}
 		assert.Len(t, ends, 1)
-		assert.Len(t, done, len(asked)+min(len(text), 1))
+		assert.Len(t, done, len(interrupts)+min(len(text), 1))
 	}
 }
 
@@ -111,21 +111,21 @@ func TestAStreamIsTakenUpBehindAnyEvent(t *testing.T) {
 // cancelled and never journalled. It is whole in the event that ends it. Numbers grow all the same, and a reader that
 // was cut off anywhere gets the last event.
 func TestAStreamOfAnotherTextEnds(t *testing.T) {
-	stopped := told("")
+	stopped := endedPart("")
 	stopped.of.Status = lifecycle.Cancelled
 	for name, c := range map[string]struct {
 		of     *part
 		pieces []string
 		end    string
 	}{
-		"a longer one":  {told("the answer"), []string{"a longer text than before"}, "response.completed"},
-		"another one":   {told("the answer"), []string{"other ", "words"}, "response.completed"},
-		"in a fence":    {told(`{"a":1}`), []string{"```json\n", `{"a":1}`, "\n```"}, "response.completed"},
-		"nothing":       {told("the answer"), []string{""}, "response.completed"},
+		"a longer one":  {endedPart("the answer"), []string{"a longer text than before"}, "response.completed"},
+		"another one":   {endedPart("the answer"), []string{"other ", "words"}, "response.completed"},
+		"in a fence":    {endedPart(`{"a":1}`), []string{"```json\n", `{"a":1}`, "\n```"}, "response.completed"},
+		"nothing":       {endedPart("the answer"), []string{""}, "response.completed"},
 		"one cancelled": {stopped, []string{"many ", "words"}, "response.incomplete"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := heard(t, c.of, -1, c.pieces...)
+			all := eventsAfter(t, c.of, -1, c.pieces...)
 			open := 0
 			for _, e := range all {
 				switch e.Type {
@@ -139,7 +139,7 @@ func TestAStreamOfAnotherTextEnds(t *testing.T) {
 			}
 			assert.Zero(t, open, "what begins, ends")
 			for _, e := range all {
-				rest := heard(t, c.of, e.Sequence)
+				rest := eventsAfter(t, c.of, e.Sequence)
 				require.NotEmpty(t, rest, "behind %d", e.Sequence)
 				assert.Equal(t, c.end, rest[len(rest)-1].Type)
 			}
@@ -150,7 +150,7 @@ func TestAStreamOfAnotherTextEnds(t *testing.T) {
 // Every item begins before it ends, and every event is of an item that has begun: clients that build the output from
 // events rely on that.
 func TestItemsBeginBeforeTheyEnd(t *testing.T) {
-	p := told(
+	p := endedPart(
 		"text",
 		asks("65f0a1b2c3d4e5f601234568", lifecycle.Clarification, "f"),
 		asks(
@@ -162,7 +162,7 @@ func TestItemsBeginBeforeTheyEnd(t *testing.T) {
 	)
 	open := map[int]string{}
 	next := 0
-	for _, e := range heard(t, p, -1, "te") {
+	for _, e := range eventsAfter(t, p, -1, "te") {
 		switch {
 		case e.Type == "response.output_item.added":
 			assert.Equal(t, next, *e.OutputIndex)
@@ -196,7 +196,7 @@ func TestTheFormatOfAnAnswerIsWhole(t *testing.T) {
 		`{"type":"json_schema","name":"n","schema":{},"description":"d","strict":true}`: `{"type":"json_schema",` +
 			`"name":"n","description":"d","schema":{},"strict":true}`,
 	} {
-		p := told("x")
+		p := endedPart("x")
 		require.NoError(t, json.Unmarshal([]byte(format), &p.echo.Format))
 		raw, err := json.Marshal((&Server{}).response(p).Text.Format)
 		require.NoError(t, err)
@@ -207,12 +207,12 @@ func TestTheFormatOfAnAnswerIsWhole(t *testing.T) {
 // Each citation is an event of its own, after the text and before the events that end it. A reader that was cut off
 // between two of them gets the others.
 func TestCitationsAreEventsBeforeTheTextEnds(t *testing.T) {
-	p := told("One [1], two [2].")
+	p := endedPart("One [1], two [2].")
 	p.result = &view.Result{Answer: p.text, Citations: []citation.Citation{
 		{N: 1, Document: "d1", KnowledgeBase: "k", At: [][2]int{{4, 7}}},
 		{N: 2, Document: "d2", KnowledgeBase: "k", At: [][2]int{{13, 16}}},
 	}}
-	all := heard(t, p, -1, "One [1],")
+	all := eventsAfter(t, p, -1, "One [1],")
 	var names []string
 	var added []URLCitation
 	cut := int64(0)
@@ -233,7 +233,7 @@ func TestCitationsAreEventsBeforeTheTextEnds(t *testing.T) {
 	}, names)
 	whole := *(*all[len(all)-1].Response.Output[0].Content)[0].Annotations
 	assert.Equal(t, whole, added)
-	rest := heard(t, p, cut)
+	rest := eventsAfter(t, p, cut)
 	require.Len(t, rest, 5)
 	assert.Equal(t, &whole[1], rest[0].Annotation)
 }
@@ -241,7 +241,7 @@ func TestCitationsAreEventsBeforeTheTextEnds(t *testing.T) {
 // A reader's citations may change from one read to the next. A reader that continues a stream after that gets the
 // events that end it, all of them and none twice.
 func TestAStreamWhoseCitationsChangeIsTakenUp(t *testing.T) {
-	p := told("One [2], two [1], three [2].")
+	p := endedPart("One [2], two [1], three [2].")
 	all := []citation.Citation{
 		{N: 2, Document: "d2", KnowledgeBase: "k", At: [][2]int{{4, 7}, {24, 27}}},
 		{N: 1, Document: "d1", KnowledgeBase: "k", At: [][2]int{{13, 16}}},
@@ -260,11 +260,11 @@ func TestAStreamWhoseCitationsChangeIsTakenUp(t *testing.T) {
 	}
 	for _, first := range views {
 		shown(first)
-		seen := heard(t, p, -1, p.text)
+		seen := eventsAfter(t, p, -1, p.text)
 		for _, then := range views {
 			shown(then)
 			for n, e := range seen[:len(seen)-1] {
-				rest := heard(t, p, e.Sequence, p.text)
+				rest := eventsAfter(t, p, e.Sequence, p.text)
 				assert.Equal(t, ends(seen), ends(slices.Concat(seen[:n+1], rest)), "%s of %v, then %v", e.Type,
 					first, then)
 			}
@@ -273,7 +273,7 @@ func TestAStreamWhoseCitationsChangeIsTakenUp(t *testing.T) {
 }
 
 // The final event of a stream that ends early directs its reader to the response, if there is one.
-func TestAStreamThatEndsShortSaysHowToGoOn(t *testing.T) {
+func TestAStreamThatEndsShortNamesHowToGoOn(t *testing.T) {
 	const goOn = "the stream ended before the response: read it, or follow it"
 	for want, s := range map[string]*Stream{
 		goOn:                                  {after: -1, top: -1},

@@ -77,18 +77,18 @@ type State struct {
 	Stage  Stage  `json:"stage,omitzero"` // the present or the failed stage; empty when the document is ready
 	// Build is the number of the ingestion, from 1. Everything that an ingestion writes has this number in its name, so
 	// that no ingestion changes the data of another.
-	Build    int       `json:"build"`
-	Version  int       `json:"version"`       // how many ingestions made the document ready
-	Attempts int       `json:"attempts"`      // of the present stage
-	Done     int       `json:"done,omitzero"` // chunks of the present stage
-	Total    int       `json:"total,omitzero"`
-	Lease    Lease     `json:"lease,omitzero"`
-	Asked    time.Time `json:"asked_at"`          // when the ingestion was requested
-	Begun    time.Time `json:"begun_at,omitzero"` // when a worker first claimed it
-	Due      time.Time `json:"due_at,omitzero"`   // when to continue, or when the lease ends; zero: it has ended
-	Look     time.Time `json:"look_at,omitzero"`  // a wakeup is under way; the sweeper looks at this time
-	ReadyAt  time.Time `json:"ready_at,omitzero"`
-	Failure  *Failure  `json:"failure,omitzero"` // of the last ingestion, if it failed
+	Build       int       `json:"build"`
+	Version     int       `json:"version"`       // how many ingestions made the document ready
+	Attempts    int       `json:"attempts"`      // of the present stage
+	Done        int       `json:"done,omitzero"` // chunks of the present stage
+	Total       int       `json:"total,omitzero"`
+	Lease       Lease     `json:"lease,omitzero"`
+	RequestedAt time.Time `json:"asked_at"`          // when the ingestion was requested
+	Begun       time.Time `json:"begun_at,omitzero"` // when a worker first claimed it
+	Due         time.Time `json:"due_at,omitzero"`   // when to continue, or when the lease ends; zero: it has ended
+	CheckAt     time.Time `json:"look_at,omitzero"`  // a wakeup is under way; the sweeper looks at this time
+	ReadyAt     time.Time `json:"ready_at,omitzero"`
+	Failure     *Failure  `json:"failure,omitzero"` // of the last ingestion, if it failed
 	// Quiet means that clients see a ready document during the ingestion. Its bytes are not read again, only indexed
 	// again.
 	Quiet bool `json:"quiet,omitzero"`
@@ -149,7 +149,7 @@ func (e Begin) apply(s State, now time.Time) (State, error) { //nolint:unparam /
 		s.Status, s.Failure = Pending, nil
 	}
 	s.Stage, s.Attempts, s.Done, s.Total = e.From, 0, 0, 0
-	s.Lease, s.Asked, s.Begun, s.Due, s.Look = Lease{}, now, time.Time{}, now, time.Time{}
+	s.Lease, s.RequestedAt, s.Begun, s.Due, s.CheckAt = Lease{}, now, time.Time{}, now, time.Time{}
 	return s, nil
 }
 
@@ -163,7 +163,7 @@ func (e Claim) apply(s State, now time.Time) (State, error) {
 	if !s.Claimable(now, e.Lease.ProcessID) {
 		return s, ErrRefused
 	}
-	s.Look = time.Time{}
+	s.CheckAt = time.Time{}
 	if late, why := s.late(now, e.Deadline); late {
 		return s.fail(now, PastDeadline, why), nil
 	}
@@ -189,7 +189,7 @@ func (e Claim) apply(s State, now time.Time) (State, error) {
 // late reports whether the ingestion has taken too long, and returns the message for that.
 func (s State) late(now time.Time, deadline time.Duration) (bool, string) {
 	if s.Begun.IsZero() {
-		return now.Sub(s.Asked) >= MaxWait, "no worker was free within a day; reprocess the document"
+		return now.Sub(s.RequestedAt) >= MaxWait, "no worker was free within a day; reprocess the document"
 	}
 	return now.Sub(s.Begun) >= deadline, Late(deadline)
 }
@@ -257,7 +257,7 @@ func (e Unchanged) apply(s State, _ time.Time) (State, error) {
 // end returns the state of a document that is ready, without an ingestion.
 func (s State) end() State {
 	s.Status, s.Stage, s.Attempts, s.Quiet = Ready, "", 0, false
-	s.Lease, s.Due, s.Look, s.Failure = Lease{}, time.Time{}, time.Time{}, nil
+	s.Lease, s.Due, s.CheckAt, s.Failure = Lease{}, time.Time{}, time.Time{}, nil
 	return s
 }
 
@@ -277,7 +277,7 @@ func (e Fail) apply(s State, now time.Time) (State, error) {
 
 func (s State) fail(now time.Time, code Code, message string) State {
 	s.Failure = &Failure{Stage: s.Stage, Code: code, Message: message, At: now, Quiet: s.Quiet}
-	s.Lease, s.Due, s.Look, s.Status, s.Quiet = Lease{}, time.Time{}, time.Time{}, Failed, false
+	s.Lease, s.Due, s.CheckAt, s.Status, s.Quiet = Lease{}, time.Time{}, time.Time{}, Failed, false
 	if s.Version > 0 { // a document that was ready stays ready
 		s.Status, s.Stage, s.Attempts = Ready, "", 0
 	}
@@ -320,12 +320,12 @@ func (e Release) apply(s State, now time.Time) (State, error) {
 }
 
 // Postpone sets when the sweeper looks again at a document that is due. Until then a wakeup for it is under way.
-type Postpone struct{ Look time.Time }
+type Postpone struct{ CheckAt time.Time }
 
 func (e Postpone) apply(s State, _ time.Time) (State, error) {
 	if !s.Active() {
 		return s, ErrRefused
 	}
-	s.Look = e.Look
+	s.CheckAt = e.CheckAt
 	return s, nil
 }

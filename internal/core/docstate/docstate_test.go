@@ -130,13 +130,13 @@ func TestFailedAttemptsWaitAndEnd(t *testing.T) {
 }
 
 func TestOtherSideMayAskForALongerWaitWithinTheBound(t *testing.T) {
-	for asked, want := range map[time.Duration]time.Duration{
+	for after, want := range map[time.Duration]time.Duration{
 		0: 2 * time.Second, time.Second: 2 * time.Second, time.Minute: time.Minute, hour: 2 * time.Minute,
 	} {
 		l := begun(t, docstate.Embedding)
 		l.do(l.claim("a"))
-		l.do(docstate.Retry{Claim: "a", After: asked})
-		assert.Equal(t, want, l.Due.Sub(l.now), asked)
+		l.do(docstate.Retry{Claim: "a", After: after})
+		assert.Equal(t, want, l.Due.Sub(l.now), after)
 	}
 }
 
@@ -247,11 +247,11 @@ func TestStopOfAWorkerCountsAsNoAttempt(t *testing.T) {
 // A postponed document may still be claimed: the wakeup comes before the sweeper.
 func TestPostponedDocumentMayBeClaimed(t *testing.T) {
 	l := begun(t, docstate.Extracting)
-	l.do(docstate.Postpone{Look: l.now.Add(hour)})
+	l.do(docstate.Postpone{CheckAt: l.now.Add(hour)})
 	l.do(l.claim("a"))
-	assert.True(t, l.Look.IsZero())
+	assert.True(t, l.CheckAt.IsZero())
 	l.do(docstate.Finish{Claim: "a"})
-	l.refused(docstate.Postpone{Look: l.now.Add(hour)})
+	l.refused(docstate.Postpone{CheckAt: l.now.Add(hour)})
 }
 
 // With any actions of workers, an ingestion ends after a bounded number of claims. Before its end it always has a time

@@ -232,11 +232,11 @@ func TestRunWithoutAWorkerIsExecutedUntilALimitIsReached(t *testing.T) {
 		r := sample(Running)
 		r.Lease.Until = t0
 		c.change(&r)
-		look := Next(r, now, "")
-		assert.Equal(t, c.ends, look.Event != nil, name)
-		assert.Equal(t, !c.ends, look.Execute, name)
+		pending := Next(r, now, "")
+		assert.Equal(t, c.ends, pending.Event != nil, name)
+		assert.Equal(t, !c.ends, pending.Execute, name)
 		if !c.ends {
-			assert.Equal(t, now.Add(DispatchGrace), look.Again, name)
+			assert.Equal(t, now.Add(DispatchGrace), pending.Again, name)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestEmbeddingsAreToldApartByModel(t *testing.T) {
+func TestEmbeddingsAreCountedByModel(t *testing.T) {
 	one := Embeddings{}.With(Embedded{"p/b", 2}, Embedded{"p/a", 1}, Embedded{"p/c", 0}, Embedded{"p/a", -5})
 	two := one.With(one...)
 	assert.Equal(t, Embeddings{{"p/a", 1}, {"p/b", 2}}, one, "what is copied stays")

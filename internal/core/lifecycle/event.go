@@ -87,7 +87,7 @@ func (e Release) apply(o *Outcome, now time.Time) error {
 	r.Lease = Lease{}
 	r.Hops++
 	r.Due = now.Add(DispatchGrace)
-	o.Nudge = true
+	o.Wake = true
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (e Crash) apply(o *Outcome, now time.Time) error {
 	}
 	r.Lease = Lease{}
 	r.Due = now.Add(DispatchGrace)
-	o.Nudge = true
+	o.Wake = true
 	return nil
 }
 

@@ -72,16 +72,16 @@ func (p *player) play(words []string) string {
 		p.now = p.now.Add(span(1))
 		return "it is " + p.now.Sub(t0).String()
 	case "look":
-		look := Next(p.run, p.now, "")
+		pending := Next(p.run, p.now, "")
 		switch {
-		case look.Execute:
+		case pending.Execute:
 			return "a worker should execute it"
-		case look.Event != nil:
-			return "it asks for: " + NameOf(look.Event)
-		case look.Again.IsZero():
+		case pending.Event != nil:
+			return "it asks for: " + NameOf(pending.Event)
+		case pending.Again.IsZero():
 			return "nothing, ever"
 		default:
-			return "nothing before " + look.Again.Sub(t0).String()
+			return "nothing before " + pending.Again.Sub(t0).String()
 		}
 	case "promote":
 		return fmt.Sprintf("%+v", Outcome{Before: p.run, After: p.run}.Before.Parked)
@@ -180,7 +180,7 @@ func follows(o Outcome) string {
 	if o.After.Status.Terminal() && o.Promote == "" {
 		add("the chat is free")
 	}
-	if o.Nudge {
+	if o.Wake {
 		add("nudge")
 	}
 	if o.Arm {

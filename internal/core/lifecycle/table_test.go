@@ -251,9 +251,9 @@ func TestHazard05StaleExpiryTimer(t *testing.T) {
 
 func TestHazard10LateDeliveries(t *testing.T) {
 	for _, s := range []Status{Completed, Failed, Cancelled, TimedOut, AwaitingInput} {
-		look := Next(sample(s), now, "")
-		assert.False(t, look.Execute, s)
-		assert.Nil(t, look.Event, s)
+		pending := Next(sample(s), now, "")
+		assert.False(t, pending.Execute, s)
+		assert.Nil(t, pending.Event, s)
 	}
 	r := sample(AwaitingInput)
 	o, err := Apply(r, AnswerMessage{StartBy: now.Add(10 * time.Minute)}, t0.Add(20*time.Minute))
@@ -264,9 +264,9 @@ func TestHazard10LateDeliveries(t *testing.T) {
 func TestHazard11CancelWithADeadWorker(t *testing.T) {
 	r := sample(Running)
 	r.CancelRequested, r.Lease.Until = true, t0
-	look := Next(r, now, "")
-	require.False(t, look.Execute, "it is not executed again")
-	o, err := Apply(r, look.Event, now)
+	pending := Next(r, now, "")
+	require.False(t, pending.Execute, "it is not executed again")
+	o, err := Apply(r, pending.Event, now)
 	require.NoError(t, err)
 	assert.Equal(t, Cancelled, o.After.Status)
 }
@@ -293,8 +293,8 @@ func TestHazard12ActiveTime(t *testing.T) {
 func TestHazard22PauseWhoseTimerWasNeverArmed(t *testing.T) {
 	r := sample(AwaitingInput)
 	assert.Equal(t, r.ExpiresAt, Next(r, now, "").Again)
-	look := Next(r, r.ExpiresAt, "")
-	o, err := Apply(r, look.Event, r.ExpiresAt)
+	pending := Next(r, r.ExpiresAt, "")
+	o, err := Apply(r, pending.Event, r.ExpiresAt)
 	require.NoError(t, err)
 	assert.Equal(t, Cancelled, o.After.Status)
 }
@@ -310,9 +310,9 @@ func TestJournalledStepResetsTheCountOfCrashes(t *testing.T) {
 	}
 	progress := r
 	r.Lease.Until = t0
-	look := Next(r, now, "")
-	require.NotNil(t, look.Event)
-	o, err := Apply(r, look.Event, now)
+	pending := Next(r, now, "")
+	require.NotNil(t, pending.Event)
+	o, err := Apply(r, pending.Event, now)
 	require.NoError(t, err)
 	assert.Equal(t, Failed, o.After.Status)
 
@@ -334,7 +334,7 @@ func TestPromotedRunInheritsTheChatAndTheOtherParkedMessages(t *testing.T) {
 	o, err := Apply(r, Fail{Work: work, Error: "x"}, now)
 	require.NoError(t, err)
 	assert.Equal(t, "p1", o.Promote)
-	assert.True(t, o.Nudge)
+	assert.True(t, o.Wake)
 	p := o.Inherit(Slots{"0", "0"}, "u")
 	assert.Equal(t, ChatPosition{User: "u", Turn: 2, Previous: r.RunID, Parked: []string{"p2", "p3"},
 		Slots: Slots{"0", "0"}}, p)

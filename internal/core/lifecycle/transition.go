@@ -78,7 +78,7 @@ type Outcome struct {
 	Announce bool   // store a webhook delivery of the status; its sequence number is that of the transition
 	Promote  string // the parked message whose run gets the chat's lock; empty at the end of a run: the lock is free
 
-	Nudge  bool // send a wakeup for the run, or for the promoted run
+	Wake   bool // send a wakeup for the run, or for the promoted run
 	Arm    bool // start the timer of the pause
 	Disarm bool // stop the timer of the pause
 }
@@ -194,7 +194,7 @@ func (o *Outcome) settle(now time.Time) {
 		r.Parked = nil
 	}
 	if len(r.Parked) > 0 {
-		o.Promote, o.Nudge = r.Parked[0], true
+		o.Promote, o.Wake = r.Parked[0], true
 	}
 }
 
@@ -219,5 +219,5 @@ func (o *Outcome) requeue(slots Slots, startBy, now time.Time) {
 	r := &o.After
 	r.Slots, r.QueuedAt, r.StartBy, r.PausedAt = slots, now, startBy, time.Time{}
 	r.Due, r.Crashes = dispatchDue(now, startBy), 0
-	o.Nudge = true
+	o.Wake = true
 }

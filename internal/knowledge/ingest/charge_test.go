@@ -47,7 +47,7 @@ func TestIngestionIsCharged(t *testing.T) {
 			assert.Equal(t, record.Entry{
 				ID: e.ID, Kind: record.OfIngestion, UserID: w.admin.User, DocumentID: id, KnowledgeBaseID: b.ID,
 				Status: "completed", Billed: true, InputTokens: want, FinishedAt: e.FinishedAt,
-				Model: "paid/m", Place: e.Place,
+				Model: "paid/m", SortKey: e.SortKey,
 			}, e)
 		}
 		_, err := w.knowledge.RemoveBase(t.Context(), w.admin, b.ID)

@@ -77,12 +77,12 @@ func TestTheBoundOfADocumentCostsNoFurtherLooks(t *testing.T) {
 			assert.Len(t, texts, hits, mode)
 			assert.Equal(t, queries, x.queries, mode)
 		}
-		require.Greater(t, w.read(w.ready(b, strings.Repeat(long("wing"), 5))).Ready.Count, 5*firstLook)
-		ask(ranking.Hybrid, 3, firstLook)
-		ask(ranking.Keyword, 3, firstLook)
-		ask(ranking.Semantic, 3, firstLook, 4*firstLook)
+		require.Greater(t, w.read(w.ready(b, strings.Repeat(long("wing"), 5))).Ready.Count, 5*firstCandidates)
+		ask(ranking.Hybrid, 3, firstCandidates)
+		ask(ranking.Keyword, 3, firstCandidates)
+		ask(ranking.Semantic, 3, firstCandidates, 4*firstCandidates)
 		w.ready(b, "Nothing is said here of lifts, of flaps and of wheels.")
-		ask(ranking.Keyword, 3, firstLook, 4*firstLook)
+		ask(ranking.Keyword, 3, firstCandidates, 4*firstCandidates)
 	})
 }
 
@@ -113,7 +113,7 @@ func TestWhatIsBelowTheFloorIsNotFound(t *testing.T) {
 			w.knowledge.Index = x
 			texts, _ := w.choose("zygote mitosis", func(q *knowledge.Question) { q.Mode = mode })
 			assert.Empty(t, texts, mode)
-			assert.Equal(t, []int{firstLook}, x.queries, mode)
+			assert.Equal(t, []int{firstCandidates}, x.queries, mode)
 			texts, _ = w.choose("salad of the canteen", func(q *knowledge.Question) {
 				q.Mode, q.Distinct = mode, false
 			})

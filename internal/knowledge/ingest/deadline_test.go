@@ -80,7 +80,7 @@ func TestACallBeforeTheDeadlineIsCharged(t *testing.T) {
 		w := newWorld(t)
 		w.budgets(1000)
 		w.knowledge.Store = record.New(prompt{w.table}, before{w.blobs, func() {
-			if len(w.model.asked) > 0 {
+			if len(w.model.requests) > 0 {
 				time.Sleep(w.ingester.Deadline + time.Second)
 			}
 		}}, w.host)

@@ -41,7 +41,7 @@ func TestIngestionSurvivesADeathAtEveryCall(t *testing.T) {
 				require.Equal(t, docstate.Ready, d.Ingestion.Status, "dead at call %d: %+v", dieAt, d.Ingestion)
 				assert.Len(t, w.find("swordfish"), 50)
 				again := 0
-				for _, n := range w.model.asked {
+				for _, n := range w.model.requests {
 					again += n - 1
 				}
 				assert.LessOrEqual(t, again, catalog.ChunksOfPiece, "dead at call %d: only the batch under way", dieAt)
@@ -80,9 +80,9 @@ func TestRebuildSurvivesADeathAtEveryCall(t *testing.T) {
 			ids := []string{w.ready(b, strings.Repeat("The swordfish is here. ", 40)), w.ready(b, "marlin")}
 			w.settle()
 			found := func() []string { return documents(append(w.find("swordfish"), w.find("marlin")...)) }
-			asked := 0
-			for _, n := range w.model.asked {
-				asked += n
+			requested := 0
+			for _, n := range w.model.requests {
+				requested += n
 			}
 			w.fate.calls, w.fate.dieAt, w.fate.done = 0, dieAt, dieAt%2 == 0 // the call is done or not
 			size := 100
@@ -97,8 +97,8 @@ func TestRebuildSurvivesADeathAtEveryCall(t *testing.T) {
 			assert.Equal(t, ids, found(), "dead at call %d", dieAt)
 			w.whole(b.ID, ids...)
 			assert.Equal(t, size, w.state(b.ID).Settings.Chunking.Size)
-			again := -asked
-			for _, n := range w.model.asked {
+			again := -requested
+			for _, n := range w.model.requests {
 				again += n
 			}
 			chunks := w.read(ids[0]).Ready.Count + w.read(ids[1]).Ready.Count

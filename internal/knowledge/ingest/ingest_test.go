@@ -73,7 +73,7 @@ func TestTextBecomesADocumentThatIsFound(t *testing.T) {
 }
 
 // OnMove is called for each move of an ingestion, and OnSearch for each search.
-func TestMovesAndSearchesAreTold(t *testing.T) {
+func TestMovesAndSearchesAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		id := w.add(w.base(), "The word is swordfish.")
@@ -103,9 +103,9 @@ func TestEmbeddingModelThatFails(t *testing.T) {
 		w := newWorld(t)
 		b := w.base()
 		id := w.add(b, "The word is swordfish.")
-		asked := 0
+		requests := 0
 		w.model.fail = func() error {
-			asked++
+			requests++
 			return embedding.Fail(embedding.Retryable, "the server is away")
 		}
 		w.ingest(id)
@@ -113,7 +113,7 @@ func TestEmbeddingModelThatFails(t *testing.T) {
 		require.NotNil(t, f)
 		assert.Equal(t, []any{docstate.Embedding, docstate.EmbeddingUnavailable}, []any{f.Stage, f.Code})
 		assert.Contains(t, f.Message, "the server is away")
-		assert.Equal(t, docstate.MaxAttempts, asked)
+		assert.Equal(t, docstate.MaxAttempts, requests)
 		w.model.fail = nil
 		_, err := w.knowledge.Reprocess(t.Context(), w.admin, b.ID, id)
 		require.NoError(t, err)
@@ -221,14 +221,14 @@ func TestReprocessInTheMiddleOfAnIngestion(t *testing.T) {
 
 // site is the server of a document.
 type site struct {
-	text, asked string // what it has, and the tag of what the last request knew
+	text, ifNoneMatch string // what it has, and the tag of what the last request knew
 }
 
 func (s *site) Do(r *http.Request) (*http.Response, error) {
-	s.asked = r.Header.Get("If-None-Match")
+	s.ifNoneMatch = r.Header.Get("If-None-Match")
 	w := httptest.NewRecorder()
 	w.Header().Set("ETag", s.text)
-	if s.asked == s.text {
+	if s.ifNoneMatch == s.text {
 		w.WriteHeader(http.StatusNotModified)
 	} else {
 		_, _ = w.WriteString(s.text)
@@ -270,7 +270,7 @@ func TestWhatFailedIsFetchedWhole(t *testing.T) {
 				}
 				w.ingest(id)
 				again()
-				assert.Equal(t, "swordfish", s.asked)
+				assert.Equal(t, "swordfish", s.ifNoneMatch)
 				assert.Equal(t, 1, w.read(id).Ingestion.Version, "nothing is new")
 
 				read := w.ingester.Extract
@@ -281,7 +281,7 @@ func TestWhatFailedIsFetchedWhole(t *testing.T) {
 				assert.Empty(t, w.read(id).Work, "what it had made is dropped")
 				w.ingester.Extract, w.model.fail = read, nil
 				again()
-				assert.Empty(t, s.asked)
+				assert.Empty(t, s.ifNoneMatch)
 				assert.Equal(t, 2, w.read(id).Ingestion.Version)
 				assert.Len(t, w.find("marlin"), 1)
 			})

@@ -153,7 +153,7 @@ func TestWhatAnEarlierVersionHasIndexedIsFound(t *testing.T) {
 
 // A client may set the language of a document or of its base. After a change the document is indexed again, without
 // embeddings.
-func TestALanguageThatIsSaidCounts(t *testing.T) {
+func TestALanguageThatIsSetCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		b := w.base()

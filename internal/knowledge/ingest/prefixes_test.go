@@ -37,20 +37,20 @@ func TestPrefixesBelongToTheBase(t *testing.T) {
 		w := newWorld(t)
 		before := w.baseOf("paid")
 		w.ready(before, "swordfish")
-		assert.Equal(t, map[string]int{"title\nswordfish": 1}, w.model.asked)
+		assert.Equal(t, map[string]int{"title\nswordfish": 1}, w.model.requests)
 		queries, hits := w.search(ranking.Semantic, "marlin")
 		assert.Equal(t, []string{"marlin"}, queries)
 		assert.Len(t, hits, 1)
 
 		w.offer(`{"paid/m": {"query_prefix": "q: ", "passage_prefix": "p: "}}`)
 		w.ready(before, "tuna")
-		assert.Equal(t, 1, w.model.asked["title\ntuna"], "the base was made before")
+		assert.Equal(t, 1, w.model.requests["title\ntuna"], "the base was made before")
 		queries, _ = w.search(ranking.Semantic, "marlin")
 		assert.Equal(t, []string{"marlin"}, queries)
 
 		now := w.baseOf("paid")
 		w.ready(now, "salmon")
-		assert.Equal(t, 1, w.model.asked["p: title\nsalmon"])
+		assert.Equal(t, 1, w.model.requests["p: title\nsalmon"])
 		queries, _ = w.search(ranking.Semantic, "marlin")
 		assert.ElementsMatch(t, []string{"marlin", "q: marlin"}, queries, "each index by its own prefix")
 
@@ -61,7 +61,7 @@ func TestPrefixesBelongToTheBase(t *testing.T) {
 		_, err = w.knowledge.EditBase(t.Context(), w.admin, before.ID, 0, edit)
 		require.NoError(t, err)
 		assert.Equal(t, knowledge.IndexReady, w.rebuilt(before.ID).State)
-		assert.Equal(t, 1, w.model.asked["p: title\nswordfish"])
+		assert.Equal(t, 1, w.model.requests["p: title\nswordfish"])
 		queries, _ = w.search(ranking.Semantic, "marlin")
 		assert.Equal(t, []string{"q: marlin"}, queries)
 

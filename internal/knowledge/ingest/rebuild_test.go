@@ -108,7 +108,7 @@ func TestRebuildIsFoundAsAWhole(t *testing.T) {
 		}
 		long := w.ready(b, long("marlin"))
 		w.settle()
-		asked := len(w.model.asked)
+		requested := len(w.model.requests)
 		w.edit(b.ID, 100, 256)
 		assert.Equal(t, []any{100, 256}, []any{w.readBase(b.ID).Chunking.Size, w.readBase(b.ID).Embedding.Dimensions})
 		s := w.state(b.ID)
@@ -132,7 +132,7 @@ func TestRebuildIsFoundAsAWhole(t *testing.T) {
 		assert.Equal(t, before.Ready.Extracted(), d.Ready.Extracted(), "it is not read anew")
 		assert.Equal(t, []any{before.UpdatedAt, 1, before.Ingestion.ReadyAt},
 			[]any{d.UpdatedAt, d.Ingestion.Version, d.Ingestion.ReadyAt}, "the document is as it was")
-		assert.Greater(t, len(w.model.asked), asked)
+		assert.Greater(t, len(w.model.requests), requested)
 		assert.Equal(t, []string{ids[7]}, documents(w.find("n7")))
 	})
 }
@@ -154,7 +154,7 @@ func TestRebuildForAnotherModelKeepsTheChunks(t *testing.T) {
 	})
 }
 
-func TestRebuildOfABaseInWhichNothingIsFoundIsDoneAtOnce(t *testing.T) {
+func TestRebuildOfABaseInWhichNothingIsFoundIsDoneImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		b := w.base()
@@ -375,7 +375,7 @@ func TestBaseThatIsDeletedInTheMiddleOfARebuild(t *testing.T) {
 
 // Documents and settings change in any order during rebuilds. Each ready document is found by its own word, and no
 // deleted one is.
-func TestWhateverHappensDuringRebuildsWhatIsReadyIsFound(t *testing.T) {
+func TestReadyDocumentsAreFoundInAnyOrderOfChangesDuringRebuilds(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
 		synctest.Test(t, func(t *testing.T) {
@@ -481,23 +481,23 @@ func TestWhateverHappensDuringRebuildsWhatIsReadyIsFound(t *testing.T) {
 // A document may become ready between the reads for the end of a rebuild and its commit, or the other way round. It is
 // found.
 func TestDocumentThatBecomesReadyAsCollectionsChange(t *testing.T) {
-	for name, play := range map[string]func(w *world, overtaken int, base, document string){
-		"the document overtakes the rebuild": func(w *world, overtaken int, _, document string) {
-			w.overtake.set(overtaken, func() { _, _ = w.ingester.Handle(w.Context(), document) })
+	for name, play := range map[string]func(w *world, commit int, base, document string){
+		"the document overtakes the rebuild": func(w *world, commit int, _, document string) {
+			w.overtake.set(commit, func() { _, _ = w.ingester.Handle(w.Context(), document) })
 			w.jobs()
 		},
-		"the rebuild overtakes the document": func(w *world, overtaken int, _, document string) {
-			w.overtake.set(overtaken, w.jobs)
+		"the rebuild overtakes the document": func(w *world, commit int, _, document string) {
+			w.overtake.set(commit, w.jobs)
 			_, _ = w.ingester.Handle(w.Context(), document)
 		},
-		"the document overtakes a change": func(w *world, overtaken int, base, document string) {
-			w.overtake.set(overtaken, func() { _, _ = w.ingester.Handle(w.Context(), document) })
+		"the document overtakes a change": func(w *world, commit int, base, document string) {
+			w.overtake.set(commit, func() { _, _ = w.ingester.Handle(w.Context(), document) })
 			w.edit(base, 200, 128)
 		},
 	} {
 		for _, alone := range []bool{false, true} { // then nothing is found before
 			t.Run(fmt.Sprintf("%s, alone: %v", name, alone), func(t *testing.T) {
-				for overtaken := range 15 {
+				for commit := range 15 {
 					synctest.Test(t, func(t *testing.T) {
 						w := newWorld(t)
 						b := w.base()
@@ -510,15 +510,15 @@ func TestDocumentThatBecomesReadyAsCollectionsChange(t *testing.T) {
 							time.Sleep(time.Second)
 						}
 						ids = append(ids, w.add(b, "swordfish too"))
-						play(w, overtaken, b.ID, ids[len(ids)-1])
+						play(w, commit, b.ID, ids[len(ids)-1])
 						w.overtake.set(0, nil)
 						for range 10 {
 							if w.read(ids[len(ids)-1]).Ready.Number > 0 {
-								assert.Equal(t, ids, documents(w.find("swordfish")), "overtaken at %d", overtaken)
+								assert.Equal(t, ids, documents(w.find("swordfish")), "overtaken at %d", commit)
 							}
 							w.turn()
 						}
-						assert.Equal(t, ids, documents(w.find("swordfish")), "overtaken at commit %d", overtaken)
+						assert.Equal(t, ids, documents(w.find("swordfish")), "overtaken at commit %d", commit)
 						w.whole(b.ID, ids...)
 					})
 				}

@@ -37,8 +37,8 @@ func TestSearchAsksForMoreWhereThereMayBeMore(t *testing.T) {
 		w := newWorld(t)
 		b := w.base()
 		d := w.read(w.ready(b, long("wing")))
-		require.Greater(t, d.Ready.Count, firstLook)
-		require.Less(t, d.Ready.Count, 4*firstLook)
+		require.Greater(t, d.Ready.Count, firstCandidates)
+		require.Less(t, d.Ready.Count, 4*firstCandidates)
 		none := knowledge.Filter{Metadata: map[string]knowledge.Condition{"there": {In: []any{"is none"}}}}
 		for _, row := range []struct {
 			name    string
@@ -47,12 +47,12 @@ func TestSearchAsksForMoreWhereThereMayBeMore(t *testing.T) {
 			queries []int
 			most    int // hits; the best of a hybrid search has the score 1
 		}{
-			{"enough", knowledge.Question{Limit: 10}, false, []int{firstLook}, 10},
-			{"scores that nothing has", knowledge.Question{Limit: 10, MinScore: 0.999}, false, []int{firstLook}, 1},
+			{"enough", knowledge.Question{Limit: 10}, false, []int{firstCandidates}, 10},
+			{"scores that nothing has", knowledge.Question{Limit: 10, MinScore: 0.999}, false, []int{firstCandidates}, 1},
 			{"nothing passes the filter", knowledge.Question{Limit: 10, Filter: none}, false,
-				[]int{firstLook, 4 * firstLook}, 0},
+				[]int{firstCandidates, 4 * firstCandidates}, 0},
 			{"the index has no more", knowledge.Question{Limit: 10, Filter: none}, true,
-				[]int{firstLook}, 0},
+				[]int{firstCandidates}, 0},
 		} {
 			for _, mode := range []ranking.Mode{ranking.Keyword, ranking.Semantic, ranking.Hybrid} {
 				x := &counting{Index: w.index, all: row.all}
@@ -70,8 +70,8 @@ func TestSearchAsksForMoreWhereThereMayBeMore(t *testing.T) {
 	})
 }
 
-// firstLook is how many candidates a search asks for at first.
-const firstLook = 50
+// firstCandidates is how many candidates a search asks for at first.
+const firstCandidates = 50
 
 // Words in quotation marks stand so in each hit, even if other chunks have these words more often.
 func TestPhrasesStandInWhatIsFound(t *testing.T) {
@@ -125,7 +125,7 @@ func TestTextsReadForAPhraseAreBounded(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, found.Hits, 1, "the other is behind a hundred that have the words more often")
 		assert.Equal(t, best, found.Hits[0].Document.ID)
-		assert.Equal(t, []int{firstLook, 4 * firstLook}, x.queries)
+		assert.Equal(t, []int{firstCandidates, 4 * firstCandidates}, x.queries)
 	})
 }
 

@@ -136,14 +136,14 @@ func (w *work) chunk(ctx context.Context) error {
 	if len(chunks) == 0 {
 		return final(docstate.Empty, "%s", extract.Fault{Code: extract.Empty}.Sentence())
 	}
-	place, err := w.Store.NewPlace(ctx, w.d, "chunks")
+	prefix, err := w.Store.NewPrefix(ctx, w.d, "chunks")
 	if err != nil {
 		return err
 	}
 	for n := 0; n*perPiece < len(chunks); n++ {
 		b, err := json.Marshal(chunks[n*perPiece : min((n+1)*perPiece, len(chunks))])
 		if err == nil {
-			err = w.Store.PutPiece(ctx, w.d.Organization, place.Key, n, b)
+			err = w.Store.PutPiece(ctx, w.d.Organization, prefix.Key, n, b)
 		}
 		if err != nil {
 			return err
@@ -153,7 +153,7 @@ func (w *work) chunk(ctx context.Context) error {
 		w.chunks = chunks
 	}
 	w.leave()
-	return w.chunked(ctx, len(chunks), place)
+	return w.chunked(ctx, len(chunks), prefix)
 }
 
 // largeTexts has a slot for one large text. A work keeps it from the extraction until the chunks are stored.
@@ -181,16 +181,16 @@ func (w *work) leave() {
 }
 
 // chunked ends the stage; places are those of the chunks, none where they were there before.
-func (w *work) chunked(ctx context.Context, count int, places ...record.Stored) error {
-	vectors, err := w.Store.NewPlace(ctx, w.d, "vectors")
+func (w *work) chunked(ctx context.Context, count int, prefixes ...record.Stored) error {
+	vectors, err := w.Store.NewPrefix(ctx, w.d, "vectors")
 	if err != nil {
 		return err
 	}
 	return w.step(ctx, docstate.Advance{Claim: w.claim, To: docstate.Embedding, Total: count},
 		func(d *catalog.Document, tx *record.Tx) error {
-			for _, place := range places {
-				tx.NameBlob(place)
-				d.Work.Chunks = place.Key
+			for _, prefix := range prefixes {
+				tx.NameBlob(prefix)
+				d.Work.Chunks = prefix.Key
 			}
 			tx.NameBlob(vectors)
 			d.Work.Vectors, d.Work.Count = vectors.Key, count
@@ -344,7 +344,7 @@ func (w *work) index(ctx context.Context) error {
 	if err := w.put(ctx); err != nil {
 		return err
 	}
-	title, said := w.d.Title, w.d.Language
+	title, language := w.d.Title, w.d.Language
 	return w.step(ctx, docstate.Finish{Claim: w.claim}, func(d *catalog.Document, tx *record.Tx) error {
 		d.Work.Words = w.language
 		b, err := w.readBase(ctx)
@@ -361,7 +361,7 @@ func (w *work) index(ctx context.Context) error {
 		default:
 			return errMoved
 		}
-		if d.Title != title || d.Language != said { // it was changed meanwhile
+		if d.Title != title || d.Language != language { // it was changed meanwhile
 			return w.Begin(tx, d, docstate.Begin{From: docstate.Indexing, Quiet: true})
 		}
 		_, err = w.Anew(tx, d, b.Value)
@@ -375,15 +375,15 @@ func (w *work) index(ctx context.Context) error {
 //   - the language of most documents of the base
 //   - the language that was detected without certainty
 func (w *work) spoken(ctx context.Context) (string, error) {
-	if said := cmp.Or(w.d.Language, w.base.Language); said != "" {
-		return said, nil
+	if language := cmp.Or(w.d.Language, w.base.Language); language != "" {
+		return language, nil
 	}
-	told := w.d.Work.Language
-	if told != "" && !w.d.Work.Unsure {
-		return told, nil
+	detected := w.d.Work.Language
+	if detected != "" && !w.d.Work.Unsure {
+		return detected, nil
 	}
 	most, err := w.Majority(ctx, w.d.KnowledgeBase)
-	return cmp.Or(most, told), err
+	return cmp.Or(most, detected), err
 }
 
 // put puts the chunks into the index, with their words in the language of the work.

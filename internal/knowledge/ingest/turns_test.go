@@ -90,7 +90,7 @@ func TestASmallDocumentDoesNotWaitForHugeOnesOfAnotherBase(t *testing.T) {
 		synctest.Wait()
 		assert.Len(t, ended, 7)
 		assert.NotContains(t, ended, "failed")
-		for text, n := range w.model.asked {
+		for text, n := range w.model.requests {
 			assert.LessOrEqual(t, n, 8, text) // as often as the text has the chunk
 		}
 	})

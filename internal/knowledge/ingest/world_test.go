@@ -165,10 +165,10 @@ func (s searched) Drop(ctx context.Context, collection string) error {
 type model struct {
 	builtinembedding.Model
 
-	fate  *fate
-	mu    sync.Mutex
-	asked map[string]int // texts of documents
-	fail  func() error   // nil: it does not
+	fate     *fate
+	mu       sync.Mutex
+	requests map[string]int // texts of documents
+	fail     func() error   // nil: it does not
 
 	queries []string // texts of queries
 	hang    int      // so many calls have no answer until they are ended, or for two hours
@@ -194,7 +194,7 @@ func (m *model) Embed(ctx context.Context, r embedding.Request) (reply embedding
 		}
 		for _, t := range r.Texts {
 			if r.Purpose == embedding.ForDocument {
-				m.asked[t]++
+				m.requests[t]++
 			} else {
 				m.queries = append(m.queries, t)
 			}
@@ -225,7 +225,7 @@ func newWorld(t *testing.T) *world {
 	machine, f := host.System(), &fate{}
 	w := &world{
 		T: t, host: machine, blobs: &memblob.Store{}, index: &memindex.Index{}, fate: f,
-		model: &model{fate: f, asked: map[string]int{}},
+		model: &model{fate: f, requests: map[string]int{}},
 	}
 	w.table = &faulttable.Table{Inner: memtable.New(machine.Now), Before: func(c faulttable.Call) faulttable.Fault {
 		if c.Commit {
@@ -240,7 +240,7 @@ func newWorld(t *testing.T) *world {
 		return faulttable.None
 	}}
 	w.store = record.New(w.table, blobs{w.blobs, f, &w.beforeGet}, machine)
-	tenants := tenant.New(w.store, w.store.Known(), machine, tenant.Defaults{}, nil)
+	tenants := tenant.New(w.store, w.store.Cached(), machine, tenant.Defaults{}, nil)
 	w.admin = tenant.Principal{
 		Organization: machine.NewID(), User: machine.NewID(),
 		Level: tenant.LevelAdmin,

@@ -24,9 +24,9 @@ const wholeBase = "/0"
 func (k *Knowledge) AllDocuments(
 	ctx context.Context, p tenant.Principal, want Wanted, after string, limit int,
 ) (found record.Page[record.Entity[catalog.Document]], err error) {
-	base, place, _ := strings.Cut(after, "/")
+	base, position, _ := strings.Cut(after, "/")
 	if base != "" {
-		if done, err := k.addFrom(ctx, p, want, base, place, limit, &found); done || err != nil {
+		if done, err := k.addFrom(ctx, p, want, base, position, limit, &found); done || err != nil {
 			return found, err
 		}
 	}
@@ -34,7 +34,7 @@ func (k *Knowledge) AllDocuments(
 	if err != nil {
 		return found, err
 	}
-	looked := int64(0)
+	scanned := int64(0)
 	for _, e := range bases.Rows {
 		n, err := k.Store.Counts(ctx, catalog.DocumentsOf(e.Value.ID))
 		if err != nil {
@@ -49,7 +49,7 @@ func (k *Knowledge) AllDocuments(
 			continue
 		}
 		done, err := k.addFrom(ctx, p, want, e.Value.ID, "", limit, &found)
-		if looked += there; done || err != nil || looked >= acrossDocuments {
+		if scanned += there; done || err != nil || scanned >= acrossDocuments {
 			return found, err
 		}
 	}
@@ -61,10 +61,10 @@ func (k *Knowledge) AllDocuments(
 
 // addFrom adds documents of one base, and reports whether the page ends there.
 func (k *Knowledge) addFrom(
-	ctx context.Context, p tenant.Principal, want Wanted, base, place string, limit int,
+	ctx context.Context, p tenant.Principal, want Wanted, base, position string, limit int,
 	to *record.Page[record.Entity[catalog.Document]],
 ) (done bool, err error) {
-	page, err := k.DocumentsOf(ctx, p, base, want, place, limit-len(to.Rows))
+	page, err := k.DocumentsOf(ctx, p, base, want, position, limit-len(to.Rows))
 	if refused, is := problem.As(err); is && refused.Kind != problem.Unavailable {
 		return false, nil // it has been deleted, or closed, since
 	}

@@ -41,7 +41,7 @@ func (k *Knowledge) reading(
 ) error {
 	missing := problem.Missing(what + " of document " + id)
 	version := int64(0)
-	for range maxLooks {
+	for range maxRounds {
 		e, err := k.Document(ctx, p, base, id)
 		switch {
 		case err != nil:

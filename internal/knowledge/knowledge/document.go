@@ -34,31 +34,31 @@ type NewDocument struct {
 }
 
 // check returns a problem of kind Invalid that names the field. place is the prefix of the field, like "body.".
-func (n NewDocument) check(place string) error {
-	if err := checkLength(place+"title", n.Title, 0, MaxTitle); err != nil {
+func (n NewDocument) check(prefix string) error {
+	if err := checkLength(prefix+"title", n.Title, 0, MaxTitle); err != nil {
 		return err
 	}
-	if _, err := spoken(place+"language", cmp.Or(n.Language, Auto)); err != nil {
+	if _, err := spoken(prefix+"language", cmp.Or(n.Language, Auto)); err != nil {
 		return err
 	}
 	if len(n.GroupIDs) > maxNarrowing {
-		return problem.InvalidField(place+"group_ids", "must name at most %d groups", maxNarrowing)
+		return problem.InvalidField(prefix+"group_ids", "must name at most %d groups", maxNarrowing)
 	}
-	return checkMetadata(place+"metadata", n.Metadata)
+	return checkMetadata(prefix+"metadata", n.Metadata)
 }
 
 // Check returns nil if a document with this description may be added to a base. It is called before the document's
 // bytes arrive. place is the prefix of the fields, like "body.". It returns the base, or a problem of kind NotFound,
 // Forbidden, Invalid that names the field, or Limited (budget_exhausted) when the budget for its embeddings is used up.
 func (k *Knowledge) Check(
-	ctx context.Context, p tenant.Principal, base, place string, n NewDocument,
+	ctx context.Context, p tenant.Principal, base, prefix string, n NewDocument,
 ) (catalog.KnowledgeBase, error) {
 	b, err := k.Base(ctx, p, base)
 	if err == nil {
-		err = n.check(place)
+		err = n.check(prefix)
 	}
 	if err == nil {
-		err = k.Tenants.CheckGroups(ctx, b.Value.Organization, place+"group_ids", nil, n.GroupIDs)
+		err = k.Tenants.CheckGroups(ctx, b.Value.Organization, prefix+"group_ids", nil, n.GroupIDs)
 	}
 	if err == nil && n.Source.Kind == catalog.FromURL {
 		err = k.CheckURL(n.Source.URL)
@@ -152,7 +152,7 @@ func (k *Knowledge) Add(
 		e, err = k.Reprocess(ctx, p, b.ID, e.Value.ID)
 	case !duplicate:
 		trace.Root(ctx, e.Value.ID)
-		k.nudge(ctx, e.Value)
+		k.wake(ctx, e.Value)
 	}
 	return e, duplicate, err
 }
@@ -333,7 +333,7 @@ func (k *Knowledge) EditDocument(
 		return nil
 	})
 	if err == nil && e.Value.Ingestion.Active() {
-		k.nudge(ctx, e.Value)
+		k.wake(ctx, e.Value)
 	}
 	return e, err
 }
@@ -509,7 +509,7 @@ func (k *Knowledge) again(
 		return nil
 	})
 	if err == nil {
-		k.nudge(ctx, e.Value)
+		k.wake(ctx, e.Value)
 	}
 	return e, err
 }

@@ -64,8 +64,8 @@ type Knowledge struct {
 	Poll time.Duration
 	// IndexID names the index. An index that replaces a lost one has another id. Empty: it cannot be lost.
 	IndexID string
-	// Nudge sends the message that wakes an ingester for a document. Without it the sweeper does.
-	Nudge func(ctx context.Context, m queue.Message)
+	// Wake sends the message that wakes an ingester for a document. Without it the sweeper does.
+	Wake func(ctx context.Context, m queue.Message)
 	// CheckURL returns why a document may not come from an address, nil when it may.
 	CheckURL func(url string) error
 	// OnSearch is called with each search, its duration and its error; it may be nil.
@@ -123,9 +123,9 @@ func mayOpen(p tenant.Principal, b catalog.KnowledgeBase, d catalog.Document) er
 	return p.MayOpen("document", d.GroupIDs)
 }
 
-func (k *Knowledge) nudge(ctx context.Context, d catalog.Document) {
-	if k.Nudge != nil {
-		k.Nudge(context.WithoutCancel(ctx), queue.OfDocument(d.ID, d.Organization, d.UserID, d.KnowledgeBase))
+func (k *Knowledge) wake(ctx context.Context, d catalog.Document) {
+	if k.Wake != nil {
+		k.Wake(context.WithoutCancel(ctx), queue.OfDocument(d.ID, d.Organization, d.UserID, d.KnowledgeBase))
 	}
 }
 

@@ -236,7 +236,7 @@ func (k *Knowledge) makeAnew(ctx context.Context, b catalog.KnowledgeBase, seen 
 		return false, nil
 	}
 	if err == nil {
-		k.nudge(ctx, e.Value)
+		k.wake(ctx, e.Value)
 	}
 	return err == nil, err
 }

@@ -50,12 +50,12 @@ type Question struct {
 
 // Limits of a search.
 const (
-	maxQuery  = 4000
-	maxAsked  = 20 // bases that a question names
-	maxLimit  = 50
-	embedTime = 2 * time.Second
-	firstLook = 50 // candidates of the first query, at least
-	maxLooks  = 5
+	maxQuery   = 4000
+	maxBases   = 20 // bases that a question names
+	maxLimit   = 50
+	embedTime  = 2 * time.Second
+	firstLimit = 50 // candidates of the first query, at least
+	maxRounds  = 5
 	// mostPieces limits the pieces that are read to look for phrases. moreTexts limits the texts that are read to find
 	// distinct hits, beyond the wanted hits.
 	mostPieces = 100
@@ -117,8 +117,8 @@ func (q Question) check() error {
 	if err := checkLength("body.query", strings.TrimSpace(q.Query), 1, maxQuery); err != nil {
 		return err
 	}
-	if len(q.Bases) > maxAsked {
-		return problem.InvalidField("body.knowledge_base_ids", "must name at most %d knowledge bases", maxAsked)
+	if len(q.Bases) > maxBases {
+		return problem.InvalidField("body.knowledge_base_ids", "must name at most %d knowledge bases", maxBases)
 	}
 	if q.Limit < 1 || q.Limit > maxLimit {
 		return problem.InvalidField("body.limit", "must be between 1 and %d", maxLimit)
@@ -166,7 +166,7 @@ func (k *Knowledge) Search(ctx context.Context, p tenant.Principal, q Question) 
 		return Found{Hits: []Hit{}, Mode: q.Mode}, err
 	}
 	var before Found
-	for range maxLooks {
+	for range maxRounds {
 		var moved bool
 		found, moved, err = k.search(ctx, p, q)
 		found.Paid = before.Paid.With(found.Paid...)
@@ -181,7 +181,7 @@ func (k *Knowledge) Search(ctx context.Context, p tenant.Principal, q Question) 
 // its chunks were read, or a rebuild has ended. Another attempt finds the present data.
 func (k *Knowledge) search(ctx context.Context, p tenant.Principal, q Question) (found Found, moved bool, err error) {
 	found = Found{Hits: []Hit{}, Mode: q.Mode}
-	bases, err := k.asked(ctx, p, q.Bases, q.OnlyReadable)
+	bases, err := k.searchedBases(ctx, p, q.Bases, q.OnlyReadable)
 	if err != nil || len(bases) == 0 || q.Filter.DocumentIDs != nil && len(q.Filter.DocumentIDs) == 0 {
 		return found, false, err
 	}
@@ -227,8 +227,8 @@ func (s *search) moved(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// asked returns the bases that a question searches, by id.
-func (k *Knowledge) asked(
+// searched returns the bases that a question searches, by id.
+func (k *Knowledge) searchedBases(
 	ctx context.Context, p tenant.Principal, ids []string, onlyReadable bool,
 ) (map[string]catalog.KnowledgeBase, error) {
 	bases := map[string]catalog.KnowledgeBase{}
@@ -410,8 +410,8 @@ func (s *search) counted(
 // it queries for more. Candidates with too low a score count, too: later ones are not better. If enough were left out
 // because their documents have enough hits, one further query finds hits of others.
 func (s *search) hits(ctx context.Context) ([]ranking.Hit, error) {
-	limit := max(firstLook, 5*s.q.Limit)
-	for look, before := 1, 0; ; look++ {
+	limit := max(firstLimit, 5*s.q.Limit)
+	for round, before := 1, 0; ; round++ {
 		s.stale, s.worth = false, 0
 		lists, more, err := s.lists(ctx, min(limit, index.MaxLimit))
 		if err != nil {
@@ -423,8 +423,8 @@ func (s *search) hits(ctx context.Context) ([]ranking.Hit, error) {
 			return nil, err
 		}
 		all = all || s.q.Floor && s.worth == before // a further query finds only hits below the floor
-		all = all || len(hits) >= s.wanted || look > 1 && len(hits)+over >= s.q.Limit
-		if look == maxLooks || !s.stale && (all || !more || limit >= index.MaxLimit) {
+		all = all || len(hits) >= s.wanted || round > 1 && len(hits)+over >= s.q.Limit
+		if round == maxRounds || !s.stale && (all || !more || limit >= index.MaxLimit) {
 			return slices.DeleteFunc(hits, func(h ranking.Hit) bool { return h.Score < s.q.MinScore }), nil
 		}
 		if s.stale {
@@ -567,9 +567,9 @@ func (s *search) visible(ctx context.Context, candidates []index.Candidate) ([]i
 		return nil, err
 	}
 	for id, e := range documents {
-		b, asked := s.bases[e.Value.KnowledgeBase]
+		b, searched := s.bases[e.Value.KnowledgeBase]
 		d := e.Value.In(b.Collection)
-		if asked && mayOpen(s.p, b, d) == nil && s.q.Filter.admits(d) {
+		if searched && mayOpen(s.p, b, d) == nil && s.q.Filter.admits(d) {
 			s.seen[id] = &d
 		}
 	}

@@ -202,18 +202,18 @@ func TestNothingIsReadOfTheTimeBeforeAnOrganization(t *testing.T) {
 	}
 	_, err := w.Series(t.Context(), w.scope(), q)
 	require.NoError(t, err)
-	w.asked = nil
+	w.queries = nil
 	s, err := w.Series(t.Context(), w.scope(), q)
 	require.NoError(t, err)
 	assert.Len(t, s.Steps, 390*24+1, "they are all answered")
-	assert.Less(t, len(w.asked), 10, "days of quarters and of the ledger since the day before")
+	assert.Less(t, len(w.queries), 10, "days of quarters and of the ledger since the day before")
 
 	q.From, q.To = w.now.AddDate(0, 0, -390), w.now.AddDate(0, 0, -100)
-	w.asked = nil
+	w.queries = nil
 	s, err = w.Series(t.Context(), w.scope(), q)
 	require.NoError(t, err)
 	assert.NotEmpty(t, s.Steps)
-	assert.Empty(t, w.asked, "nothing was there")
+	assert.Empty(t, w.queries, "nothing was there")
 }
 
 // A rolled up span is read from its rollups, and not from the ledger, even if the ledger has changed.
@@ -225,15 +225,15 @@ func TestWhatIsRolledUpIsNotReadAgain(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, behind)
 	q := analytics.Question{From: began.Truncate(24 * time.Hour), To: w.now}
-	w.asked = nil
+	w.queries = nil
 	s, err := w.Summarize(t.Context(), w.scope(), q)
 	require.NoError(t, err)
 	assert.Equal(t, int64(1), s.Total)
-	for _, part := range w.asked {
+	for _, part := range w.queries {
 		assert.NotContains(t, part, "ledger/"+w.organization+"/2026-03-01")
 		assert.NotContains(t, part, "ledger/"+w.organization+"/2026-03-02")
 	}
-	assert.Contains(t, w.asked, "rollup/"+w.organization+"/days/whole/00")
+	assert.Contains(t, w.queries, "rollup/"+w.organization+"/days/whole/00")
 	writes := w.commits
 	_, err = w.Daily(t.Context(), w.organization)
 	require.NoError(t, err)
@@ -314,7 +314,7 @@ func TestWhoAsksRollsUpABoundedPart(t *testing.T) {
 
 // Models under names of any length, as earlier versions took them, cause no errors. The longest count as other. The
 // longest name that an agent may have today counts by its own name.
-func TestLongNamesOfModelsAreNoObstacle(t *testing.T) {
+func TestLongNamesOfModelsAreAccepted(t *testing.T) {
 	w := newWorld(t)
 	const models = 250
 	at := w.now.Truncate(24 * time.Hour)
@@ -346,7 +346,7 @@ func TestLongNamesOfModelsAreNoObstacle(t *testing.T) {
 }
 
 // Processes that roll up the same at the same time do no harm: 8 of them, over changing data.
-func TestManyRollUpAtOnce(t *testing.T) {
+func TestManyRollUpConcurrently(t *testing.T) {
 	w := newWorld(t)
 	for range 300 {
 		w.spend(w.now, id("6b", 1), "p/a")

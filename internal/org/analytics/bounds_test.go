@@ -30,15 +30,15 @@ func TestADayOfVeryManyIsRolledUpInParts(t *testing.T) {
 		}
 	}
 	w.now = at.Add(4 * day)
-	asked := 0
-	for ; w.rolled().Days.Before(at.Add(day)); asked++ {
-		require.Less(t, asked, 5)
+	requests := 0
+	for ; w.rolled().Days.Before(at.Add(day)); requests++ {
+		require.Less(t, requests, 5)
 		_, _ = w.Summarize(t.Context(), w.scope(), analytics.Question{From: at, To: w.now})
 	}
-	assert.Greater(t, asked, 1)
-	w.asked = nil
+	assert.Greater(t, requests, 1)
+	w.queries = nil
 	assert.Equal(t, int64(runs), w.sum(at, at.Add(day)))
-	for _, part := range w.asked {
+	for _, part := range w.queries {
 		assert.NotContains(t, part, "ledger/-/"+at.Format(time.DateOnly))
 	}
 }

@@ -209,14 +209,14 @@ func (a *Analytics) roll(ctx context.Context, scope record.Scope, budget int) (b
 // turn waits while others in this process roll up the same ledger, for a while. After that the caller works at the same
 // time as they do. The returned function ends the turn.
 func (a *Analytics) turn(ctx context.Context, organization string) (end func()) {
-	const look, looks = 20 * time.Millisecond, 100
+	const pollInterval, maxPolls = 20 * time.Millisecond, 100
 	one, _ := a.rolling.LoadOrStore(organization, new(sync.Mutex))
 	lock := one.(*sync.Mutex)
-	for range looks {
+	for range maxPolls {
 		if lock.TryLock() {
 			return lock.Unlock
 		}
-		if a.Host.Sleep(ctx, look) != nil {
+		if a.Host.Sleep(ctx, pollInterval) != nil {
 			break
 		}
 	}
@@ -310,7 +310,7 @@ func (w *roller) quarters(ctx context.Context, p piece) error {
 			}
 		}
 		c := counted(entry)
-		c.Key = w.told(c.Key)
+		c.Key = w.fold(c.Key)
 		quarter.Add(c)
 		*w.budget--
 	}
@@ -321,8 +321,8 @@ func (w *roller) quarters(ctx context.Context, p piece) error {
 	return w.flush(ctx)
 }
 
-// told is the part of a key that stays separate.
-func (w *roller) told(k rollup.Key) rollup.Key {
+// fold is the part of a key that stays separate.
+func (w *roller) fold(k rollup.Key) rollup.Key {
 	if w.folds {
 		k.Model, k.Agent, k.User, k.APIKey = rollup.Other, rollup.Other, rollup.Other, rollup.Other
 	}
@@ -396,7 +396,7 @@ func (w *roller) sum(ctx context.Context, at time.Time) (map[rollup.View]*rollup
 	err := w.Store.Quarters(ctx, w.scope, at, at.Add(day), func(_ time.Time, data []byte) error {
 		return rollup.Read(rollup.All, data, func(k rollup.Key, row *rollup.Row) {
 			for _, t := range views {
-				t.Put(w.told(k), *row)
+				t.Put(w.fold(k), *row)
 			}
 			*w.budget--
 		})

@@ -110,7 +110,7 @@ func TestClocksThatDifferALittleTakeNothingBack(t *testing.T) {
 }
 
 // An operator of the service can have a ledger rolled up again.
-func TestALedgerIsRolledUpAgainWhenItIsSaid(t *testing.T) {
+func TestALedgerIsRolledUpAgainOnRequest(t *testing.T) {
 	w := newWorld(t)
 	w.spend(w.now, id("6b", 1), "p/a")
 	at := w.now
@@ -134,7 +134,7 @@ func TestRollupsGoWithTheirOrganization(t *testing.T) {
 	w.done()
 	w.many(w.now, time.Minute, 2000)
 	w.now = w.now.Add(time.Hour)
-	w.overtaken = func() { w.edit(func(o *catalog.Organization) { o.Deleted = true }) }
+	w.beforeCommit = func() { w.edit(func(o *catalog.Organization) { o.Deleted = true }) }
 	behind, err := w.Daily(t.Context(), w.organization)
 	require.NoError(t, err)
 	assert.False(t, behind)

@@ -32,13 +32,13 @@ type world struct {
 	items        *memtable.Table
 	entries      []record.Entry
 
-	mu        sync.Mutex
-	failAfter int // so many more commits are made, then their answers are lost; below 0: all
-	commits   int
-	asked     []string // the partitions of queries
-	broken    error    // of every query
-	fits      int      // bytes of an item; 0: as many as usual
-	overtaken func()   // happens before the next commit
+	mu           sync.Mutex
+	failAfter    int // so many more commits are made, then their answers are lost; below 0: all
+	commits      int
+	queries      []string // the partitions of queries
+	broken       error    // of every query
+	fits         int      // bytes of an item; 0: as many as usual
+	beforeCommit func()   // happens before the next commit
 }
 
 func newWorld(t *testing.T) *world {
@@ -89,7 +89,7 @@ type spied struct {
 
 func (s spied) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
 	s.of.mu.Lock()
-	s.of.asked = append(s.of.asked, r.Part)
+	s.of.queries = append(s.of.queries, r.Part)
 	broken := s.of.broken
 	s.of.mu.Unlock()
 	if broken != nil {
@@ -99,8 +99,8 @@ func (s spied) Query(ctx context.Context, r table.Range) ([]*table.Item, error) 
 }
 
 func (s spied) Commit(ctx context.Context, token string, ops ...table.Op) error {
-	if before := s.of.overtaken; before != nil {
-		s.of.overtaken = nil
+	if before := s.of.beforeCommit; before != nil {
+		s.of.beforeCommit = nil
 		before()
 	}
 	s.of.mu.Lock()

@@ -183,8 +183,8 @@ func (d Document) Shown() string {
 
 // DueAt implements [record.Active].
 func (d Document) DueAt() time.Time {
-	if d.Ingestion.Look.After(d.Ingestion.Due) && d.Ingestion.Active() {
-		return d.Ingestion.Look
+	if d.Ingestion.CheckAt.After(d.Ingestion.Due) && d.Ingestion.Active() {
+		return d.Ingestion.CheckAt
 	}
 	return d.Ingestion.Due
 }

@@ -93,14 +93,14 @@ func (p Principal) Sees() catalog.Visibility {
 	return catalog.SeesOwn
 }
 
-// MayReach returns nil when the principal may read the runs of all of the agents in the chats of their owners, and
+// CanAccess returns nil when the principal may read the runs of all of the agents in the chats of their owners, and
 // answer, resume, follow or cancel them. Without an agent it is about a chat that no agent has taken part in yet. An
 // edit of the last seconds of an agent, or of the organization, may be missing.
 //
 // It returns a problem of kind Forbidden (insufficient_permission) for an agent of other groups and for the chat of a
 // colleague that is not shared. For an agent that the organization never had it returns NotFound or Forbidden
 // (outside_organization).
-func (t *Tenants) MayReach(ctx context.Context, p Principal, all ...lifecycle.Whose) error {
+func (t *Tenants) CanAccess(ctx context.Context, p Principal, all ...lifecycle.Whose) error {
 	return mayReach(ctx, t.known, p, all...)
 }
 
@@ -128,7 +128,7 @@ func reached(ctx context.Context, s record.Reader, p Principal, id string) (a ca
 	return a, err
 }
 
-// mayReach is [Tenants.MayReach] for an agent that was read. The chat is checked first: that refusal does not reveal
+// mayReach is [Tenants.CanAccess] for an agent that was read. The chat is checked first: that refusal does not reveal
 // the groups of the agent of a colleague's chat.
 func (p Principal) mayReach(a catalog.Agent, owner string) error {
 	return cmp.Or(p.maySee(a, owner), p.MayUse(a))
@@ -136,7 +136,7 @@ func (p Principal) mayReach(a catalog.Agent, owner string) error {
 
 // ListsOwn reports whether a list for the principal is read from the listings of the user's own rows. So it is if the
 // principal sees no chats of others, or none with the agent, if one is named. It is false if earlier versions have left
-// an organization without listings by user. Then [Tenants.MayReach] decides about each row. The only errors are
+// an organization without listings by user. Then [Tenants.CanAccess] decides about each row. The only errors are
 // failures of the store.
 func (t *Tenants) ListsOwn(ctx context.Context, p Principal, agent string) (bool, error) {
 	if p.Sees() == catalog.SeesAll {
@@ -157,13 +157,13 @@ func (t *Tenants) ListsOwn(ctx context.Context, p Principal, agent string) (bool
 
 // MayReadFile returns nil when the principal may read a file. The principal has uploaded it, or reaches at least one of
 // the runs that have held it. A file that no run has held yet may be read by its whole organization, if that shares
-// chats. Otherwise it returns the refusal of [Tenants.MayReach] (Forbidden or NotFound).
+// chats. Otherwise it returns the refusal of [Tenants.CanAccess] (Forbidden or NotFound).
 func (t *Tenants) MayReadFile(ctx context.Context, p Principal, f record.File) error {
 	switch {
 	case f.UserID == p.User && !f.Made:
 		return nil
-	case len(f.Agents) == 0 && f.Holds > 0: // since before files noted agents
-		return t.MayReach(ctx, p, lifecycle.Whose{Owner: f.UserID})
+	case len(f.Agents) == 0 && f.References > 0: // since before files noted agents
+		return t.CanAccess(ctx, p, lifecycle.Whose{Owner: f.UserID})
 	case len(f.Agents) == 0 && !p.Shared && !p.Level.Covers(LevelAdmin):
 		return problem.New(problem.Forbidden, "insufficient_permission",
 			"only its uploader may use a file that no run uses").With("level_needed", LevelAdmin)
@@ -187,7 +187,7 @@ func (t *Tenants) MayReadFile(ctx context.Context, p Principal, f record.File) e
 // mayReachOne is MayReach for at least one of some agents.
 func (t *Tenants) mayReachOne(ctx context.Context, p Principal, owner string, agents []string) (refusal error) {
 	for _, agent := range agents {
-		if refusal = t.MayReach(ctx, p, lifecycle.Whose{Agent: agent, Owner: owner}); !isGone(refusal) {
+		if refusal = t.CanAccess(ctx, p, lifecycle.Whose{Agent: agent, Owner: owner}); !isGone(refusal) {
 			break
 		}
 	}
@@ -195,7 +195,7 @@ func (t *Tenants) mayReachOne(ctx context.Context, p Principal, owner string, ag
 }
 
 // Reachable returns a function that reports whether the principal may reach the runs of an agent and an owner (see
-// [Tenants.MayReach]). Each agent is read once. The function returns only errors other than refusals, such as a problem
+// [Tenants.CanAccess]). Each agent is read once. The function returns only errors other than refusals, such as a problem
 // of kind Unavailable.
 func (t *Tenants) Reachable(ctx context.Context, p Principal) func(lifecycle.Whose) (bool, error) {
 	type agent struct {

@@ -395,12 +395,12 @@ func TestReachableAnswersAsMayReachAndAsksOnce(t *testing.T) {
 		assert.True(t, problem.Is(err, "unavailable"), "%s: %v", c.name, err)
 		assert.False(t, may, "%s: nothing is shown meanwhile", c.name)
 		*down = false
-		for try := range 3 {
+		for attempt := range 3 {
 			before := *reads
 			may, err = reachable(lifecycle.Whose{Agent: c.agent})
 			require.NoError(t, err, c.name)
 			assert.Equal(t, c.may, may, c.name)
-			assert.Equal(t, try == 0, *reads > before, "%s, try %d", c.name, try)
+			assert.Equal(t, attempt == 0, *reads > before, "%s, try %d", c.name, attempt)
 		}
 		before := *reads
 		_, err = reachable(lifecycle.Whose{Agent: c.agent, Owner: "another"})

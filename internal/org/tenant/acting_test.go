@@ -26,8 +26,8 @@ func TestOperatorsAloneActInOtherOrganizations(t *testing.T) {
 		assert.Equal(t, []any{tenant.LevelAdmin, true, boss.User, boss.Key},
 			[]any{there.Level, there.Acting, there.User, there.Key})
 		assert.Empty(t, there.Groups)
-		assert.True(t, forbidden(there.May(tenant.LevelOperator)))
-		assert.ErrorContains(t, there.May(tenant.LevelOperator), "in the organization of the request")
+		assert.True(t, forbidden(there.Authorize(tenant.LevelOperator)))
+		assert.ErrorContains(t, there.Authorize(tenant.LevelOperator), "in the organization of the request")
 		assert.True(t, forbidden(there.MayManage("the key", tenant.LevelOperator)))
 		_, err = w.ActIn(t.Context(), there, at.name)
 		assert.True(t, forbidden(err), "who acts is an admin, and names no further one")
@@ -83,7 +83,7 @@ func TestActingEndsWithTheOperatorsRight(t *testing.T) {
 			p, err := w.Sender(t.Context(), other.name, boss.User, boss.Key)
 			require.NoError(t, err)
 			assert.Equal(t, other.name, p.Organization)
-			return w.MayReach(t.Context(), p, lifecycle.Whose{Agent: agent}) == nil
+			return w.CanAccess(t.Context(), p, lifecycle.Whose{Agent: agent}) == nil
 		}
 		bearer := func() error {
 			p, err := w.Authenticate(t.Context(), token)
@@ -93,7 +93,7 @@ func TestActingEndsWithTheOperatorsRight(t *testing.T) {
 			return err
 		}
 		still := func() error {
-			_, err := w.Still(t.Context(), there, lifecycle.Whose{Agent: agent})
+			_, err := w.CheckRight(t.Context(), there, lifecycle.Whose{Agent: agent})
 			return err
 		}
 		require.NoError(t, still(), name)
@@ -122,7 +122,7 @@ func TestSendersOfOtherOrganizationsAreNobody(t *testing.T) {
 	} {
 		p, err := w.Sender(t.Context(), other.name, c.user, c.key)
 		require.NoError(t, err)
-		assert.Error(t, w.MayReach(t.Context(), p, lifecycle.Whose{Agent: agent}))
+		assert.Error(t, w.CanAccess(t.Context(), p, lifecycle.Whose{Agent: agent}))
 		assert.Equal(t, tenant.Level(""), p.Level)
 	}
 }

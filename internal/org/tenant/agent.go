@@ -269,7 +269,7 @@ func CheckPolicy(s catalog.AgentSpec, on []tool.Offer) error {
 // mayLoosen returns nil when the principal may replace spec was with s. Only an admin may remove the need for an
 // approval, or let more users approve. The error is a problem of kind Forbidden, or the store's.
 func (t *Tenants) mayLoosen(ctx context.Context, p Principal, organization string, was, s catalog.AgentSpec) error {
-	if p.May(LevelAdmin) == nil {
+	if p.Authorize(LevelAdmin) == nil {
 		return nil
 	}
 	var all []tool.Offer
@@ -291,7 +291,7 @@ func (t *Tenants) mayLoosen(ctx context.Context, p Principal, organization strin
 // mayShow returns nil when the principal may replace spec was, the newest one of an agent, with s. Only an admin may
 // show chats that only their users see to the organization. Otherwise it returns a problem of kind Forbidden.
 func (p Principal) mayShow(was, s catalog.AgentSpec) error {
-	if was.ChatVisibility != catalog.SeesOwn || s.ChatVisibility == catalog.SeesOwn || p.May(LevelAdmin) == nil {
+	if was.ChatVisibility != catalog.SeesOwn || s.ChatVisibility == catalog.SeesOwn || p.Authorize(LevelAdmin) == nil {
 		return nil
 	}
 	return problem.New(problem.Forbidden, "insufficient_permission", "this change shows private chats of users "+

@@ -87,8 +87,8 @@ func (t *Tenants) mayHaveKey(ctx context.Context, by Principal, u catalog.User, 
 	return nil
 }
 
-// drawTries bounds how many times a write is attempted with a new draw or a new read, because of a conflict.
-const drawTries = 16
+// maxAttempts bounds how many times a write is attempted with a new draw or a new read, because of a conflict.
+const maxAttempts = 16
 
 // createKey creates a key on condition that the user has not changed since it was read. Otherwise, or if the drawn
 // public part is taken, the error is record.ErrConflict.
@@ -112,7 +112,7 @@ func (t *Tenants) createKey(
 	e := record.PutResource(tx, record.Fresh(k)) // first: the audit log's entry is of the first resource
 	pointer := catalog.KeyPointer{Public: k.Public, Organization: k.Organization, KeyID: k.ID}
 	record.PutResource(tx, record.Fresh(pointer))
-	if err := t.holds(ctx, tx, user, k, 1); err != nil {
+	if err := t.adjustKeyCounts(ctx, tx, user, k, 1); err != nil {
 		return none, "", err
 	}
 	return e, text, tx.Commit(ctx)
@@ -221,7 +221,7 @@ func (t *Tenants) RevokeKey(ctx context.Context, by Principal, scope record.Scop
 		tx.DeleteUse(e.Value)
 		user, err := record.Resource[catalog.User](ctx, t.store, record.Of(e.Value.Organization), e.Value.UserID)
 		if err == nil {
-			err = t.holds(ctx, tx, user, e.Value, -1)
+			err = t.adjustKeyCounts(ctx, tx, user, e.Value, -1)
 		}
 		if err != nil && !isGone(err) {
 			return err

@@ -40,7 +40,7 @@ func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 		"still": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
 			agent := w.agent(func(*catalog.AgentSpec) {})
 			return func(ctx context.Context) error {
-				_, err := w.Still(ctx, p, lifecycle.Whose{Agent: agent})
+				_, err := w.CheckRight(ctx, p, lifecycle.Whose{Agent: agent})
 				return err
 			}
 		},

@@ -29,7 +29,7 @@ func (e BudgetEdit) apply(b **record.Budget) error {
 	}
 	err := strictjson.Unmarshal(e, &after)
 	if wrong, ok := errors.AsType[*strictjson.TypeError](err); ok {
-		return problem.InvalidField("body.budget"+wrong.Place, "%s", wrong.Wanted)
+		return problem.InvalidField("body.budget"+wrong.Location, "%s", wrong.Wanted)
 	}
 	if err != nil {
 		return problem.InvalidField("body.budget", "%s", err)

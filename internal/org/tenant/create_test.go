@@ -81,10 +81,10 @@ func TestKeyOfAnotherOrganizationsUserIsRefused(t *testing.T) {
 	p, text := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
 	token, _, err := w.RunToken(t.Context(), p, "a run", time.Hour)
 	require.NoError(t, err)
-	stranger, _ := w.another().person("b@example.com", tenant.Admin, tenant.LevelAdmin)
+	outsider, _ := w.another().person("b@example.com", tenant.Admin, tenant.LevelAdmin)
 	key, err := record.Resource[catalog.APIKey](t.Context(), w.store, w.home, p.Key)
 	require.NoError(t, err)
-	key.Value.UserID = stranger.User
+	key.Value.UserID = outsider.User
 	tx := w.store.Begin("moved")
 	record.PutResource(tx, key)
 	require.NoError(t, tx.Commit(t.Context()))
@@ -138,7 +138,7 @@ func TestWithoutACeilingAnAdminSetsAnyCap(t *testing.T) {
 }
 
 // A creation that has a conflict at each attempt is given up: nothing is made, and the client may try again.
-func TestCreationThatIsOvertakenEachTimeIsGivenUp(t *testing.T) {
+func TestCreationThatConflictsEachTimeIsGivenUp(t *testing.T) {
 	const wanted = "new@example.com"
 	for name, c := range map[string]struct {
 		do           func(w *world, user string) error
@@ -176,24 +176,24 @@ func TestCreationThatIsOvertakenEachTimeIsGivenUp(t *testing.T) {
 		w := newWorld(t)
 		u, err := w.CreateUser(t.Context(), tenant.Platform(), w.name, tenant.UserEdit{Email: to("a@example.com")})
 		require.NoError(t, err)
-		tries, others, overtaken := 0, false, false
+		attempts, others, committed := 0, false, false
 		w.items.Before = func(call faulttable.Call) faulttable.Fault {
 			if others {
 				return faulttable.None
 			}
 			others = true
 			if call.Commit {
-				tries++
+				attempts++
 				c.before(w, u.Value.ID)
-			} else if overtaken {
+			} else if committed {
 				c.then(w, u.Value.ID)
 			}
-			others, overtaken = false, call.Commit
+			others, committed = false, call.Commit
 			return faulttable.None
 		}
 		err = c.do(w, u.Value.ID)
 		assert.True(t, problem.Is(err, "unavailable"), "%s: %v", name, err)
-		assert.Greater(t, tries, 1, name)
+		assert.Greater(t, attempts, 1, name)
 		w.items.Before = nil
 		keys, err := record.Resources[catalog.APIKey](t.Context(), w.store, w.home, "", 9)
 		require.NoError(t, err)

@@ -73,7 +73,7 @@ func TestKeysOfAUserAndOfAnOrganizationAreLimited(t *testing.T) {
 }
 
 // Keys that are created at the same moment pass no limit, and as many are created as may be.
-func TestKeysCreatedAtOncePassNoLimit(t *testing.T) {
+func TestKeysCreatedConcurrentlyPassNoLimit(t *testing.T) {
 	w, ids := few(t, "a@example.com", "b@example.com")
 	var made atomic.Int64
 	var all sync.WaitGroup

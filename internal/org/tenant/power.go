@@ -18,7 +18,7 @@ func Platform() Principal { return Principal{Level: LevelOperator} }
 // question. Otherwise it returns a problem of kind Forbidden (insufficient_permission) with level_needed. The parameter
 // what names the thing in the message.
 func (p Principal) MayManage(what string, stands Level) error {
-	if err := p.May(LevelAdmin); err != nil {
+	if err := p.Authorize(LevelAdmin); err != nil {
 		return err
 	}
 	if rank[stands] == 0 || !p.Level.Covers(stands) {
@@ -65,9 +65,9 @@ func (t *Tenants) countKeys(ctx context.Context, u *catalog.User) error {
 	return nil
 }
 
-// holds adds more (1 or -1) to the counts of valid keys, and to the user's count of operator keys, in the commit that
+// adjustKeyCounts adds more (1 or -1) to the counts of valid keys, and to the user's count of operator keys, in the commit that
 // creates or deletes a key. The commit requires that the user is as it was read.
-func (t *Tenants) holds(
+func (t *Tenants) adjustKeyCounts(
 	ctx context.Context, tx *record.Tx, user record.Entity[catalog.User], k catalog.APIKey, more int,
 ) error {
 	if Level(k.Level) == LevelOperator {

@@ -93,7 +93,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, clock: &machine{Host: host.System(), began: host.System().Now()}}
 	w.items = &faulttable.Table{Inner: memtable.New(w.clock.Host.Now)} // expired items stay readable for a while
 	w.store = record.New(w.items, &memblob.Store{}, w.clock)
-	w.Tenants = tenant.New(w.store, w.store.Known(), w.clock, tenant.Defaults{
+	w.Tenants = tenant.New(w.store, w.store.Cached(), w.clock, tenant.Defaults{
 		UserCap: 5, OrganizationCap: 50, RateLimit: 100, RateBurst: 10, ActiveLimit: time.Minute, CheckModel: models,
 	}, plain{})
 	o, err := w.CreateOrganization(t.Context(), tenant.OrganizationEdit{
@@ -115,7 +115,7 @@ func (w *world) another() *world {
 
 // with is the use case on the same store, with other settings.
 func (w *world) with(d tenant.Defaults, sealer seal.Sealer) *tenant.Tenants {
-	return tenant.New(w.store, w.store.Known(), w.clock, d, sealer)
+	return tenant.New(w.store, w.store.Cached(), w.clock, d, sealer)
 }
 
 // person makes a user with a key of a level.

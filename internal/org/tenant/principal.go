@@ -116,26 +116,26 @@ func (p Principal) Of(a Account) Principal {
 // Scope is the scope of the data that the principal may see.
 func (p Principal) Scope() record.Scope { return record.Of(p.Organization) }
 
-// May returns nil when the principal's level covers the needed one, else a problem of kind Forbidden
+// Authorize returns nil when the principal's level covers the needed one, else a problem of kind Forbidden
 // (insufficient_permission) with level_needed. A run token is refused everything.
-func (p Principal) May(needed Level) error {
+func (p Principal) Authorize(needed Level) error {
 	if p.Run != "" {
 		return problem.New(problem.Forbidden, "insufficient_permission", "this token is only valid for its own run")
 	}
 	if p.Level.Covers(needed) {
 		return nil
 	}
-	says := "this needs an API key of level %s; this one has %s"
+	format := "this needs an API key of level %s; this one has %s"
 	if p.Acting {
-		says = "this needs level %s; in the organization of the request the key has level %s"
+		format = "this needs level %s; in the organization of the request the key has level %s"
 	}
-	return problem.New(problem.Forbidden, "insufficient_permission", says, needed, p.Level).
+	return problem.New(problem.Forbidden, "insufficient_permission", format, needed, p.Level).
 		With("level_needed", needed)
 }
 
 // MayLoosen is May(LevelAdmin) for a change that loosens the approval of a thing. The message names the thing.
 func (p Principal) MayLoosen(what string) error {
-	if p.May(LevelAdmin) == nil {
+	if p.Authorize(LevelAdmin) == nil {
 		return nil
 	}
 	return problem.New(problem.Forbidden, "insufficient_permission",
@@ -149,5 +149,5 @@ func (p Principal) MayTouch(run string, needed Level) error {
 	if p.Run != "" && p.Run == run {
 		return nil
 	}
-	return p.May(needed)
+	return p.Authorize(needed)
 }

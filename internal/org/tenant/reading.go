@@ -10,9 +10,9 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Reads returns a function that finds the documents a principal may not read now. At each call it reads the documents,
+// CitationFilter returns a function that finds the documents a principal may not read now. At each call it reads the documents,
 // their knowledge bases and the principal's level and groups: a stream may call it long after it began.
-func (t *Tenants) Reads(p Principal) citation.Reader {
+func (t *Tenants) CitationFilter(p Principal) citation.Reader {
 	return func(ctx context.Context, documents []string) (citation.Hidden, error) {
 		if p.Level.Covers(LevelOperator) { // its user and key are of another organization
 			return t.hidden(ctx, p, documents)
@@ -29,7 +29,7 @@ func (t *Tenants) Reads(p Principal) citation.Reader {
 // SenderReads is [Tenants.Reads] for the sender of a run. The sender is the user, with the key that the run was sent
 // with, as both are at each call.
 func (t *Tenants) SenderReads(organization, user, key string) citation.Reader {
-	return t.Reads(Principal{Organization: organization, User: user, Key: key, Level: LevelAdmin})
+	return t.CitationFilter(Principal{Organization: organization, User: user, Key: key, Level: LevelAdmin})
 }
 
 // hidden are those of some documents that a principal may not read. A document of a deleted base counts as deleted.

@@ -45,7 +45,7 @@ func (r *Right) Lasts(ctx context.Context) bool {
 	if r.ended || n == r.seen && now < r.next && !r.expired() {
 		return !r.ended
 	}
-	ends, err := r.tenants.Still(ctx, *r.principal, r.of)
+	ends, err := r.tenants.CheckRight(ctx, *r.principal, r.of)
 	if err != nil && ctx.Err() != nil {
 		return true // the caller has gone, which does not end the right: the next caller checks
 	}

@@ -63,7 +63,7 @@ func TestGroupsDecideWhoReachesAnAgentAndItsFiles(t *testing.T) {
 		"one that is not there":   {member, []lifecycle.Whose{{Agent: gone}}, false},
 		"none":                    {outsider, nil, true},
 	} {
-		err := w.MayReach(t.Context(), c.who, c.agents...)
+		err := w.CanAccess(t.Context(), c.who, c.agents...)
 		assert.Equal(t, c.may, err == nil, "%s: %v", name, err)
 	}
 	for name, c := range map[string]struct {
@@ -106,8 +106,8 @@ func TestGroupsDecideWhoReachesAnAgentAndItsFiles(t *testing.T) {
 	}
 	assert.True(t, forbidden(w.RemoveAgent(t.Context(), outsider, closed)))
 	require.NoError(t, w.RemoveAgent(t.Context(), member, closed))
-	assert.Error(t, w.MayReach(t.Context(), outsider, lifecycle.Whose{Agent: closed}), "it is as closed as it was")
-	assert.NoError(t, w.MayReach(t.Context(), member, lifecycle.Whose{Agent: closed}))
+	assert.Error(t, w.CanAccess(t.Context(), outsider, lifecycle.Whose{Agent: closed}), "it is as closed as it was")
+	assert.NoError(t, w.CanAccess(t.Context(), member, lifecycle.Whose{Agent: closed}))
 }
 
 // A right lasts as long as everything that it depends on, and reports when it will expire.
@@ -181,7 +181,7 @@ func TestRightEndsWithWhatItDependsOn(t *testing.T) {
 		p, text := w.person("a@example.com", tenant.Manager, tenant.LevelManage)
 		began := w.clock.Now()
 		require.NoError(t, c.end(w, p), name)
-		ends, err := w.Still(t.Context(), p, lifecycle.Whose{Agent: agent})
+		ends, err := w.CheckRight(t.Context(), p, lifecycle.Whose{Agent: agent})
 		if c.ends == 0 {
 			assert.True(t, ends.IsZero(), name)
 		} else {
@@ -191,7 +191,7 @@ func TestRightEndsWithWhatItDependsOn(t *testing.T) {
 			assert.NoError(t, err, name)
 			w.clock.later = c.ends + 10*time.Second
 		}
-		_, still := w.Still(t.Context(), p, lifecycle.Whose{Agent: agent})
+		_, still := w.CheckRight(t.Context(), p, lifecycle.Whose{Agent: agent})
 		_, again := w.Authenticate(t.Context(), text)
 		assert.Equal(t, c.then, bad(still), "%s: %v", name, still)
 		assert.Equal(t, c.then, bad(again), "%s: %v", name, again)
@@ -212,11 +212,11 @@ func TestRunTokenExpiresWithinAnHourOrWithItsKey(t *testing.T) {
 		assert.WithinDuration(t, w.clock.Now().Add(want), end, 5*time.Second)
 		holder, err := w.Authenticate(t.Context(), token)
 		require.NoError(t, err)
-		ends, err := w.Still(t.Context(), holder, lifecycle.Whose{Agent: agent})
+		ends, err := w.CheckRight(t.Context(), holder, lifecycle.Whose{Agent: agent})
 		require.NoError(t, err)
 		assert.Equal(t, end, ends.UTC())
 		w.clock.later = want + 10*time.Second
-		_, err = w.Still(t.Context(), holder, lifecycle.Whose{Agent: agent})
+		_, err = w.CheckRight(t.Context(), holder, lifecycle.Whose{Agent: agent})
 		assert.True(t, bad(err))
 		_, err = w.Authenticate(t.Context(), token)
 		assert.True(t, bad(err))
@@ -453,7 +453,7 @@ func TestWebhookSecretIsSealedAndItsRotationOverlaps(t *testing.T) {
 }
 
 // A removed thing cannot be reached from then on, and a job is stored that deletes its belongings.
-func TestRemovalHidesAtOnceAndStoresAJob(t *testing.T) {
+func TestRemovalHidesImmediatelyAndStoresAJob(t *testing.T) {
 	by := func(w *world) context.Context {
 		return record.By(w.Context(), record.Author{Organization: w.name, Operation: "doIt"})
 	}

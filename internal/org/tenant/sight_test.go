@@ -36,7 +36,7 @@ func TestWhoSeesAChat(t *testing.T) {
 			for _, agent := range []string{"", open, narrow} {
 				for owner, sees := range map[string]bool{"u": c.own, "v": c.others, "": c.others} {
 					c.p.Shared = shared
-					err := w.MayReach(t.Context(), c.p, lifecycle.Whose{Agent: agent, Owner: owner})
+					err := w.CanAccess(t.Context(), c.p, lifecycle.Whose{Agent: agent, Owner: owner})
 					what := fmt.Sprintf("%s, shared: %v, agent %q, owner %q: %v", c.who, shared, agent, owner, err)
 					assert.Equal(t, sees || shared && agent != narrow, err == nil, what)
 					assert.True(t, err == nil || forbidden(err), what)
@@ -52,10 +52,10 @@ func TestARefusalOfAChatHidesItsGroups(t *testing.T) {
 	open := w.agent(func(*catalog.AgentSpec) {})
 	closed := w.agent(func(s *catalog.AgentSpec) { s.GroupIDs = []string{w.group()} })
 	member := tenant.Principal{Organization: w.name, User: "u", Level: tenant.LevelRun}
-	refusal := w.MayReach(t.Context(), member, lifecycle.Whose{Agent: open, Owner: "v"})
+	refusal := w.CanAccess(t.Context(), member, lifecycle.Whose{Agent: open, Owner: "v"})
 	assert.True(t, forbidden(refusal))
-	assert.Equal(t, refusal, w.MayReach(t.Context(), member, lifecycle.Whose{Agent: closed, Owner: "v"}))
-	assert.NotEqual(t, refusal, w.MayReach(t.Context(), member, lifecycle.Whose{Agent: closed, Owner: "u"}))
+	assert.Equal(t, refusal, w.CanAccess(t.Context(), member, lifecycle.Whose{Agent: closed, Owner: "v"}))
+	assert.NotEqual(t, refusal, w.CanAccess(t.Context(), member, lifecycle.Whose{Agent: closed, Owner: "u"}))
 }
 
 // A file is seen with at least one of the runs that have held it. Before that, its uploader and admins see it, and all
@@ -74,7 +74,7 @@ func TestWhoReadsAFileOfOwnChats(t *testing.T) {
 		for n, owner := range owners {
 			run := fmt.Sprint(f.ID, "/", n)
 			tx := w.store.Begin(run)
-			tx.Hold(t.Context(), w.name, lifecycle.Whose{Agent: agent, Owner: owner}, run, []record.FileRef{f.Ref()})
+			tx.ReferenceFiles(t.Context(), w.name, lifecycle.Whose{Agent: agent, Owner: owner}, run, []record.FileRef{f.Ref()})
 			require.NoError(t, tx.Commit(t.Context()))
 		}
 		e, err := w.store.File(t.Context(), w.home, f.ID)
@@ -83,7 +83,7 @@ func TestWhoReadsAFileOfOwnChats(t *testing.T) {
 	}
 	sent, made := record.File{UserID: "v"}, record.File{UserID: "u", Made: true}
 	former := made // by an earlier version
-	former.Holds, former.Agents = 1, []string{agent}
+	former.References, former.Agents = 1, []string{agent}
 	many := []string{"u"}
 	for n := range 70 {
 		many = append(many, fmt.Sprint("v", n))
@@ -96,7 +96,7 @@ func TestWhoReadsAFileOfOwnChats(t *testing.T) {
 		{held(sent), false, false}, {held(sent, "v"), false, true}, {held(sent, "v", "u"), true, true},
 		{held(sent, many...), true, true}, {held(made, "v"), false, true}, {held(made, "v", "u"), true, true},
 		{held(former), true, true}, {held(former, "v"), false, true}, {record.File{UserID: "u"}, true, true},
-		{record.File{UserID: "v", Holds: 1}, false, true},
+		{record.File{UserID: "v", References: 1}, false, true},
 	} {
 		for p, may := range map[*tenant.Principal]bool{&member: c.member, &manager: c.manager, &admin: true} {
 			err := w.MayReadFile(t.Context(), *p, c.f)

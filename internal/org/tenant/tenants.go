@@ -40,7 +40,7 @@ type Defaults struct {
 // Tenants is the use case. It is safe for concurrent use.
 type Tenants struct {
 	store    *record.Store
-	known    record.Known // the reads of each request
+	known    record.CachedReader // the reads of each request
 	host     host.Host
 	defaults Defaults
 	sealer   seal.Sealer
@@ -53,7 +53,7 @@ type Tenants struct {
 
 // New makes the use case. known is the cached reader of the same store as s. Keys with their owners, caps, and the
 // agents of new runs are read through it. The sealer encrypts organizations' webhook secrets.
-func New(s *record.Store, known record.Known, h host.Host, d Defaults, sealer seal.Sealer) *Tenants {
+func New(s *record.Store, known record.CachedReader, h host.Host, d Defaults, sealer seal.Sealer) *Tenants {
 	used, _ := simplelru.NewLRU[string, time.Time](keysInUse, nil) // the only error is for a size below 1
 	return &Tenants{sealer: sealer, store: s, known: known, host: h, defaults: d, used: used}
 }
@@ -155,7 +155,7 @@ func (t *Tenants) ActIn(ctx context.Context, p Principal, organization string) (
 }
 
 func actIn(ctx context.Context, s record.Reader, p Principal, id string) (Principal, error) {
-	if err := p.May(LevelOperator); err != nil {
+	if err := p.Authorize(LevelOperator); err != nil {
 		return p, err
 	}
 	if !host.ValidID(id) {
@@ -182,17 +182,17 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Still returns nil while a principal's right to read a run lasts. It checks the key and its text, their owner, the run
+// CheckRight returns nil while a principal's right to read a run lasts. It checks the key and its text, their owner, the run
 // token's own time, and the access to the agent and to the chat. For an operator who acts in another organization it
 // checks the level and that organization. Without an agent it is the right to send requests at all. ends is when the
 // right expires by itself; zero: never. It reads strongly.
 //
-// It returns a problem of kind Unauthenticated (invalid_api_key), or the error of [Tenants.MayReach].
-func (t *Tenants) Still(ctx context.Context, p Principal, of lifecycle.Whose) (ends time.Time, err error) {
+// It returns a problem of kind Unauthenticated (invalid_api_key), or the error of [Tenants.CanAccess].
+func (t *Tenants) CheckRight(ctx context.Context, p Principal, of lifecycle.Whose) (ends time.Time, err error) {
 	if !p.until.IsZero() && !t.host.Now().Before(p.until) {
 		return p.until, errBadKey
 	}
-	strong := t.store.Known()
+	strong := t.store.Cached()
 	now, read, err := t.principalOf(ctx, strong, p.Key, p.text)
 	if err == nil && p.Acting {
 		now, err = actIn(ctx, strong, now.Of(read), p.Organization)

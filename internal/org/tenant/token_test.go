@@ -48,9 +48,9 @@ func TestStoredDataYieldsNoRunToken(t *testing.T) {
 	for range 2 {
 		require.NoError(t, w.store.EnsureDeployment(t.Context()))
 	}
-	looked, began := 0, false
+	scanned, began := 0, false
 	w.items.Inner.(*memtable.Table).All(func(i *table.Item) {
-		looked++
+		scanned++
 		assert.NotEqual(t, old, i.Key, "an earlier program that comes back must not sign with what is left of a secret")
 		began = began || i.Part == "deployment" && strings.Contains(string(i.Body), "2020-01-01")
 		for _, text := range []string{token, key, base64.StdEncoding.EncodeToString(secret)} {
@@ -61,7 +61,7 @@ func TestStoredDataYieldsNoRunToken(t *testing.T) {
 			assert.Error(t, err)
 		}
 	})
-	assert.Greater(t, looked, 3)
+	assert.Greater(t, scanned, 3)
 	assert.True(t, began, "when the deployment began is still known")
 }
 
@@ -169,7 +169,7 @@ func TestAnUploadTokenIsGoodForItsFileAlone(t *testing.T) {
 		assert.True(t, bad(err))
 		holder, err := w.Authenticate(t.Context(), token)
 		require.NoError(t, err)
-		require.Error(t, holder.May(tenant.LevelRead))
+		require.Error(t, holder.Authorize(tenant.LevelRead))
 		require.Error(t, holder.MayTouch("a file", tenant.LevelRead))
 		w.clock.later = time.Hour + time.Second
 		_, err = w.Uploader(t.Context(), token, "a file")

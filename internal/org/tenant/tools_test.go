@@ -64,7 +64,7 @@ func TestKnownNamesOfToolsAreNotReadAgain(t *testing.T) {
 	hour := cachetable.Life{Found: time.Hour, Missing: time.Hour}
 	cached := cachetable.New(w.items, hour, func() time.Duration { return 0 })
 	tenants := tenant.New(record.New(counted, &memblob.Store{}, w.clock),
-		record.New(cached, &memblob.Store{}, w.clock).Known(), w.clock, tenant.Defaults{}, plain{})
+		record.New(cached, &memblob.Store{}, w.clock).Cached(), w.clock, tenant.Defaults{}, plain{})
 	names := func(of ...catalog.Agent) []string {
 		list, err := tenants.ToolNames(t.Context(), w.name, of, "get_run")
 		require.NoError(t, err)

@@ -74,7 +74,7 @@ func (t *Tenants) CreateUser(
 	if err := by.MayManage("the user", standing(u)); err != nil {
 		return none, err
 	}
-	for range drawTries {
+	for range maxAttempts {
 		tx := t.store.Begin(u.ID)
 		if err := t.changeEmail(ctx, tx, catalog.User{}, u); err != nil {
 			return none, err

@@ -75,7 +75,7 @@ func newEstate(t *testing.T) *estate {
 	e := &estate{clock: clock, items: &faulttable.Table{Inner: memtable.New(clock.Now)}, blobs: &fullStore{}}
 	store := record.New(e.items, e.blobs, clock)
 	e.Toolkits = &toolkit.Toolkits{
-		Store: store, Known: store.Known(), Host: clock, Sealer: sealer(t, 1),
+		Store: store, Cached: store.Cached(), Host: clock, Sealer: sealer(t, 1),
 		Kinds: map[string]tool.Kind{toolkit.Builtin: &kind{}, "openapi": &documents{kind{names: []string{"act"}}}},
 	}
 	return e

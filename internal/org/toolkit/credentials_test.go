@@ -78,8 +78,8 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// says sets the document: one operation, with a method and a server.
-func (s *site) says(server, method, path string) {
+// setDocument sets the document: one operation, with a method and a server.
+func (s *site) setDocument(server, method, path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.document = fmt.Sprintf(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},"servers":[{"url":%q}],
@@ -104,7 +104,7 @@ func reach(t *testing.T, sites ...*site) *toolkit.Toolkits {
 	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
 	client := &http.Client{}
 	return &toolkit.Toolkits{
-		Store: store, Known: store.Known(), Host: machine, Sealer: sealer(t, 1), Policy: egress.Policy{Allow: allow},
+		Store: store, Cached: store.Cached(), Host: machine, Sealer: sealer(t, 1), Policy: egress.Policy{Allow: allow},
 		Kinds: map[string]tool.Kind{
 			toolkit.Builtin: &kind{names: []string{"echo"}}, "http": &httptool.Kind{Client: client},
 			"openapi": &openapitool.Kind{Client: client}, "mcp": &mcptool.Kind{Client: client},
@@ -136,7 +136,7 @@ func useAll(t *testing.T, s *toolkit.Toolkits, id string) {
 	t.Helper()
 	scope, yes := record.Of("o"), true
 	for range 2 {
-		_, _ = s.Try(t.Context(), scope, id, "act", []byte(`{}`), func() error { return nil })
+		_, _ = s.TestCall(t.Context(), scope, id, "act", []byte(`{}`), func() error { return nil })
 		_, _ = s.SetRules(t.Context(), scope, id, "act", toolkit.Rules{Enabled: &yes})
 		offers, err := s.Open(t.Context(), "o", []string{id})
 		require.NoError(t, err)
@@ -165,8 +165,8 @@ func TestCredentialsAreSentOnlyToTheirServer(t *testing.T) {
 		for scheme, c := range schemes {
 			t.Run(kind+"/"+scheme, func(t *testing.T) {
 				home, other := newSite(t), newSite(t)
-				home.says("/", "get", "/act")
-				other.says("/", "get", "/act")
+				home.setDocument("/", "get", "/act")
+				other.setDocument("/", "get", "/act")
 				s := reach(t, home, other)
 				e, err := s.Create(t.Context(), "o", at(kind, home, &c))
 				require.NoError(t, err)
@@ -189,12 +189,12 @@ func TestCredentialsAreSentOnlyToTheirServer(t *testing.T) {
 	}
 }
 
-func TestCredentialsGivenWithANewURLAreForTheNewServer(t *testing.T) {
+func TestCredentialsGivenWithAnotherURLAreForTheNewServer(t *testing.T) {
 	for kind := range map[string]bool{"http": true, "openapi": true, "mcp": true} {
 		t.Run(kind, func(t *testing.T) {
 			home, other := newSite(t), newSite(t)
-			home.says("/", "get", "/act")
-			other.says("/", "get", "/act")
+			home.setDocument("/", "get", "/act")
+			other.setDocument("/", "get", "/act")
 			s := reach(t, home, other)
 			e, err := s.Create(t.Context(), "o", at(kind, home, nil))
 			require.NoError(t, err)
@@ -219,7 +219,7 @@ func TestCredentialsGivenWithANewURLAreForTheNewServer(t *testing.T) {
 
 func TestChangedBaseURLRemovesCredentials(t *testing.T) {
 	home, other := newSite(t), newSite(t)
-	home.says("/", "get", "/act")
+	home.setDocument("/", "get", "/act")
 	s := reach(t, home, other)
 	secret := schemes["bearer"]
 	e, err := s.Create(t.Context(), "o", at("openapi", home, &secret))
@@ -235,14 +235,14 @@ func TestChangedBaseURLRemovesCredentials(t *testing.T) {
 
 func TestToolOnAnotherServerIsDisabled(t *testing.T) {
 	home, other := newSite(t), newSite(t)
-	home.says("/", "get", "/act")
+	home.setDocument("/", "get", "/act")
 	s := reach(t, home, other)
 	secret := schemes["bearer"]
 	e, err := s.Create(t.Context(), "o", at("openapi", home, &secret))
 	require.NoError(t, err)
 	scope, id := record.Of("o"), e.Value.ID
 
-	home.says(other.URL, "delete", "/act")
+	home.setDocument(other.URL, "delete", "/act")
 	d, err := s.Refresh(t.Context(), scope, id)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"act"}, d.Changed)
@@ -253,9 +253,9 @@ func TestToolOnAnotherServerIsDisabled(t *testing.T) {
 	useAll(t, s, id)
 	_, words := other.seen()
 	assert.Empty(t, words)
-	tried, err := s.Try(t.Context(), scope, id, "act", []byte(`{}`), func() error { return nil })
+	attempt, err := s.TestCall(t.Context(), scope, id, "act", []byte(`{}`), func() error { return nil })
 	require.NoError(t, err)
-	assert.Contains(t, tried.Error, "credentials must be given again")
+	assert.Contains(t, attempt.Error, "credentials must be given again")
 }
 
 // Giving credentials for fetching a document names one server; the document may name another one for its
@@ -265,7 +265,7 @@ func TestADocumentCannotChooseTheServerThatGetsTheCredentials(t *testing.T) {
 	for scheme, c := range schemes {
 		t.Run(scheme, func(t *testing.T) {
 			home, other := newSite(t), newSite(t)
-			home.says(other.URL, "get", "/act")
+			home.setDocument(other.URL, "get", "/act")
 			s := reach(t, home, other)
 			e, err := s.Create(t.Context(), "o", at("openapi", home, &c))
 			require.NoError(t, err)
@@ -303,7 +303,7 @@ func TestADocumentCannotChooseTheServerThatGetsTheCredentials(t *testing.T) {
 
 func TestCredentialsGivenLaterAreForTheOwnersServer(t *testing.T) {
 	home, other := newSite(t), newSite(t)
-	home.says(other.URL, "get", "/act")
+	home.setDocument(other.URL, "get", "/act")
 	s := reach(t, home, other)
 	scope, secret := record.Of("o"), schemes["bearer"]
 	e, err := s.Create(t.Context(), "o", at("openapi", home, nil))
@@ -325,7 +325,7 @@ func TestCredentialsGivenLaterAreForTheOwnersServer(t *testing.T) {
 
 func TestUploadedDocumentNamesTheServers(t *testing.T) {
 	home := newSite(t)
-	home.says(home.URL, "get", "/act")
+	home.setDocument(home.URL, "get", "/act")
 	s := reach(t, home)
 	secret := schemes["bearer"]
 	e, err := s.Create(t.Context(), "o", toolkit.Draft{Kind: "openapi", Name: text("given"),
@@ -367,7 +367,7 @@ func TestServersBesideTheDocumentsOwnGetNoCredentials(t *testing.T) {
 				assert.Equal(t, []string{home.URL}, origins)
 				assert.ElementsMatch(t, []string{"home", "same", "back"}, enabled(t, s, id))
 				for _, name := range []string{"home", "same", "path", "back", "operation"} {
-					_, err := s.Try(t.Context(), scope, id, name, []byte(`{}`), func() error { return nil })
+					_, err := s.TestCall(t.Context(), scope, id, name, []byte(`{}`), func() error { return nil })
 					require.NoError(t, err)
 				}
 				_, words := other.seen()
@@ -396,7 +396,7 @@ func TestChangedToolIsDisabledUntilEnabled(t *testing.T) {
 	s := reach(t, home)
 	scope, no := record.Of("o"), false
 	change := map[string]func(){
-		"openapi": func() { home.says("/", "get", "/other/act") },
+		"openapi": func() { home.setDocument("/", "get", "/other/act") },
 		"mcp": func() {
 			home.mu.Lock()
 			defer home.mu.Unlock()
@@ -405,7 +405,7 @@ func TestChangedToolIsDisabledUntilEnabled(t *testing.T) {
 	}
 	for kind, changed := range change {
 		t.Run(kind, func(t *testing.T) {
-			home.says("/", "get", "/act")
+			home.setDocument("/", "get", "/act")
 			e, err := s.Create(t.Context(), "o", at(kind, home, nil))
 			require.NoError(t, err)
 			_, err = s.SetRules(t.Context(), scope, e.Value.ID, "act", toolkit.Rules{RetrySafe: &no,

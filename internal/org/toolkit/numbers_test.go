@@ -63,7 +63,7 @@ func names(t *testing.T, s *toolkit.Toolkits, id string) map[string]string {
 	by := map[string]string{}
 	for _, one := range tools {
 		assert.Empty(t, one.Problem, one.Name)
-		a, err := s.Try(t.Context(), record.Of("o"), id, one.Name, json.RawMessage(`{}`), gladly)
+		a, err := s.TestCall(t.Context(), record.Of("o"), id, one.Name, json.RawMessage(`{}`), gladly)
 		require.NoError(t, err)
 		by[a.Result] = one.Name
 	}

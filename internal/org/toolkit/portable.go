@@ -182,9 +182,9 @@ func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable, lo
 		return problem.InvalidField(at+".tools", "must be at most %d", tool.MaxTools)
 	}
 	names, tools := map[string]bool{}, make([]Tool, 0, len(p.Tools))
-	for i, said := range p.Tools {
-		place := fmt.Sprintf("%s.tools[%d]", at, i)
-		one, err := said.checked(place, names, loosen)
+	for i, imported := range p.Tools {
+		location := fmt.Sprintf("%s.tools[%d]", at, i)
+		one, err := imported.checked(location, names, loosen)
 		if err != nil {
 			return err
 		}
@@ -205,10 +205,10 @@ func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable, lo
 
 // checked returns an imported tool with its rules applied, a problem of kind Invalid, or loosen's error. A document
 // cannot declare a tool read-only: its server does.
-func (t Tool) checked(place string, names map[string]bool, loosen Loosen) (Tool, error) {
+func (t Tool) checked(location string, names map[string]bool, loosen Loosen) (Tool, error) {
 	one, fault := examine(t.Definition, names)
 	if fault != "" {
-		return one, problem.InvalidField(place, "is not an exported tool: %s", fault)
+		return one, problem.InvalidField(location, "is not an exported tool: %s", fault)
 	}
 	one.Own = tool.Clip(t.Own, tool.EnoughText)
 	one.Problem = cmp.Or(one.Problem, tool.Clip(t.Problem, 500))
@@ -216,7 +216,7 @@ func (t Tool) checked(place string, names map[string]bool, loosen Loosen) (Tool,
 	if t.Approval != (tool.Approval{}) {
 		rules.Approval = &t.Approval
 	}
-	return one, rules.apply(place, place+".approval", &one)
+	return one, rules.apply(location, location+".approval", &one)
 }
 
 // whole names the field that defines the tools without a request to a server; empty when there is none.

@@ -31,7 +31,7 @@ func exported(t *testing.T, s *toolkit.Toolkits, from *site) []toolkit.Portable 
 
 func TestImportedToolkitHasItsUploadedDocument(t *testing.T) {
 	home := newSite(t)
-	home.says(home.URL, "get", "/act")
+	home.setDocument(home.URL, "get", "/act")
 	list := exported(t, reach(t, home), home)
 
 	other := reach(t, home)
@@ -39,9 +39,9 @@ func TestImportedToolkitHasItsUploadedDocument(t *testing.T) {
 	ids, err := other.Import(t.Context(), scope, []string{list[0].Key}, list, nil, unchecked)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"act"}, enabled(t, other, ids[0]))
-	tried, err := other.Try(t.Context(), scope, ids[0], "act", []byte(`{}`), func() error { return nil })
+	attempt, err := other.TestCall(t.Context(), scope, ids[0], "act", []byte(`{}`), func() error { return nil })
 	require.NoError(t, err)
-	assert.Equal(t, "done", tried.Result)
+	assert.Equal(t, "done", attempt.Result)
 	d, err := other.Refresh(t.Context(), scope, ids[0])
 	require.NoError(t, err)
 	assert.Equal(t, toolkit.Difference{}, d)
@@ -50,7 +50,7 @@ func TestImportedToolkitHasItsUploadedDocument(t *testing.T) {
 	again, err := other.Import(t.Context(), scope, []string{list[0].Key}, list, nil, unchecked)
 	require.NoError(t, err)
 	assert.Equal(t, ids, again, "it is there")
-	home.says(home.URL, "get", "/another")
+	home.setDocument(home.URL, "get", "/another")
 	list[0].Document = home.document
 	another, err := other.Import(t.Context(), scope, []string{list[0].Key}, list, nil, unchecked)
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestImportedToolkitHasItsUploadedDocument(t *testing.T) {
 
 func TestEarlierExportFindsItsToolkit(t *testing.T) {
 	home := newSite(t)
-	home.says(home.URL, "get", "/act")
+	home.setDocument(home.URL, "get", "/act")
 	s := reach(t, home)
 	list := exported(t, s, home)
 	list[0].Document = "" // as earlier program versions exported it
@@ -71,7 +71,7 @@ func TestEarlierExportFindsItsToolkit(t *testing.T) {
 
 func TestImportedDocumentIsCheckedLikeACreation(t *testing.T) {
 	home := newSite(t)
-	home.says(home.URL, "get", "/act")
+	home.setDocument(home.URL, "get", "/act")
 	good := exported(t, reach(t, home), home)[0]
 	for name, spoil := range map[string]func(*toolkit.Portable){
 		"no OpenAPI":      func(p *toolkit.Portable) { p.Document = "hello" },

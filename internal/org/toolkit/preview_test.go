@@ -15,7 +15,7 @@ import (
 
 // A preview returns the changes of the next refresh, with the tools as they are and as they would be, and changes
 // nothing.
-func TestAPreviewSaysWhatARefreshDoes(t *testing.T) {
+func TestAPreviewShowsWhatARefreshDoes(t *testing.T) {
 	k := &kind{names: []string{"stays", "goes", "changes"}}
 	s := newToolkits(t, k)
 	id := made(t, s, toolkit.Draft{Name: text("one"), URL: text("https://a.example.com")}).ID
@@ -78,11 +78,11 @@ func TestToolsAreNamedAsTheyAreOpened(t *testing.T) {
 	}, names)
 	offers, err := s.Open(t.Context(), "o", []string{one.ID, two.ID})
 	require.NoError(t, err)
-	told := toolkit.Offers(named)
+	want := toolkit.Offers(named)
 	for i, o := range offers {
 		assert.NotNil(t, o.Call)
 		o.Call, o.End = nil, nil
-		assert.Equal(t, told[i], o)
+		assert.Equal(t, want[i], o)
 	}
 	assert.Len(t, offers, len(named))
 }

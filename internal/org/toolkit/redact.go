@@ -102,8 +102,8 @@ func withoutCredentials(err error, redact func(string) string) error {
 		}
 		return &q
 	}
-	if said := redact(err.Error()); said != err.Error() { // the original error is for the log
-		return redacted{err, said}
+	if text := redact(err.Error()); text != err.Error() { // the original error is for the log
+		return redacted{err, text}
 	}
 	return err
 }
@@ -111,9 +111,9 @@ func withoutCredentials(err error, redact func(string) string) error {
 // redacted is an error with another text.
 type redacted struct {
 	error
-	said string
+	text string
 }
 
-func (s redacted) Error() string { return s.said }
+func (s redacted) Error() string { return s.text }
 
 func (s redacted) Unwrap() error { return s.error }

@@ -38,7 +38,7 @@ func TestCredentialsThatAServerRepeatsAreRemoved(t *testing.T) {
 					w.WriteHeader(status)
 					user, password, _ := r.BasicAuth()
 					plain, _ := url.QueryUnescape(r.URL.RawQuery)
-					said := []any{
+					echoed := []any{
 						r.URL.String(),
 						plain,
 						r.Header,
@@ -46,10 +46,10 @@ func TestCredentialsThatAServerRepeatsAreRemoved(t *testing.T) {
 						password,
 						url.PathEscape(r.Header.Get("X-Word")),
 					}
-					asJSON, _ := json.Marshal(append(said, r.URL.Query()))
+					asJSON, _ := json.Marshal(append(echoed, r.URL.Query()))
 					_, _ = fmt.Fprintln(
 						w,
-						said,
+						echoed,
 						string(asJSON),
 						strings.TrimRight(r.Header.Get("Authorization"), "="),
 						r.Header.Get("X-Word"),
@@ -65,15 +65,15 @@ func TestCredentialsThatAServerRepeatsAreRemoved(t *testing.T) {
 					Credentials: &c,
 				})
 				require.NoError(t, err)
-				tried, err := s.Try(t.Context(), record.Of("o"), e.Value.ID, "act", []byte(`{}`), gladly)
+				attempt, err := s.TestCall(t.Context(), record.Of("o"), e.Value.ID, "act", []byte(`{}`), gladly)
 				require.NoError(t, err)
-				said := tried.Result + tried.Error
+				got := attempt.Result + attempt.Error
 				offers, err := s.Open(t.Context(), "o", []string{e.Value.ID})
 				require.NoError(t, err)
 				result, err := offers[0].Call(t.Context(), tool.Invocation{Arguments: []byte(`{}`)})
-				said += result.Text + fmt.Sprint(err)
-				assert.Contains(t, said, "/act", "the rest is told")
-				assert.Contains(t, said, "[credentials]")
+				got += result.Text + fmt.Sprint(err)
+				assert.Contains(t, got, "/act", "the rest is told")
+				assert.Contains(t, got, "[credentials]")
 				for _, secret := range []string{c.Token, c.Value, c.Password, strings.TrimPrefix(c.Value, "Bearer ")} {
 					if secret == "" {
 						continue
@@ -81,37 +81,37 @@ func TestCredentialsThatAServerRepeatsAreRemoved(t *testing.T) {
 					inJSON, _ := json.Marshal(secret)
 					for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret),
 						strings.Trim(string(inJSON), `"`)} {
-						assert.NotContains(t, said, form)
+						assert.NotContains(t, got, form)
 					}
 				}
 				pair := base64.StdEncoding.EncodeToString([]byte(c.Username + ":" + c.Password))
-				assert.NotContains(t, said, strings.TrimRight(pair, "="))
+				assert.NotContains(t, got, strings.TrimRight(pair, "="))
 				if c.Password == "" && c.Username != "" {
-					assert.NotContains(t, said, c.Username)
+					assert.NotContains(t, got, c.Username)
 				}
 			})
 		}
 	}
 }
 
-// telling is a kind that returns a text in every field.
-type telling struct {
+// textKind is a kind that returns a text in every field.
+type textKind struct {
 	text string
 	err  error
 }
 
-func (k telling) Discover(context.Context, tool.Endpoint) ([]tool.Definition, error) {
+func (k textKind) Discover(context.Context, tool.Endpoint) ([]tool.Definition, error) {
 	return []tool.Definition{{Spec: tool.Spec{Name: "act", Description: k.text, Parameters: []byte(`{}`)}}}, k.err
 }
 
-func (k telling) Call(context.Context, tool.Endpoint, tool.Definition, tool.Invocation) (tool.Result, error) {
+func (k textKind) Call(context.Context, tool.Endpoint, tool.Definition, tool.Invocation) (tool.Result, error) {
 	return tool.Result{
 		Text:  k.text,
 		Files: []tool.File{{Name: k.text, ContentType: k.text, Data: []byte("\xff" + k.text)}},
 	}, k.err
 }
 
-func (k telling) Browse(context.Context, tool.Endpoint) (tool.Offerings, error) {
+func (k textKind) Browse(context.Context, tool.Endpoint) (tool.Offerings, error) {
 	return tool.Offerings{
 		Resources: []tool.Resource{{URI: k.text, Name: k.text, Description: k.text, ContentType: k.text}},
 		Prompts:   []tool.Prompt{{Name: k.text, Description: k.text, Arguments: []string{k.text}}},
@@ -121,8 +121,8 @@ func (k telling) Browse(context.Context, tool.Endpoint) (tool.Offerings, error) 
 func TestNoFieldOfAKindLeaksCredentials(t *testing.T) {
 	const secret = "QSECRETQSECRET"
 	s := newToolkits(t, &kind{})
-	scope, says := record.Of("o"), "it is "+secret+", and once more "+secret
-	s.Kinds["mcp"] = telling{text: says}
+	scope, message := record.Of("o"), "it is "+secret+", and once more "+secret
+	s.Kinds["mcp"] = textKind{text: message}
 	one := made(
 		t,
 		s,
@@ -132,7 +132,7 @@ func TestNoFieldOfAKindLeaksCredentials(t *testing.T) {
 			Credentials: &tool.Credentials{Type: "bearer", Token: secret},
 		},
 	)
-	told := func(all ...any) {
+	assertRedacted := func(all ...any) {
 		t.Helper()
 		assert.NotContains(t, fmt.Sprint(all...), secret[:8])
 	}
@@ -141,28 +141,28 @@ func TestNoFieldOfAKindLeaksCredentials(t *testing.T) {
 		require.NoError(t, err)
 		return offers[0].Call(t.Context(), tool.Invocation{})
 	}
-	told(only(t, s, one.ID, "act").Description)
+	assertRedacted(only(t, s, one.ID, "act").Description)
 	found, err := s.Browse(t.Context(), scope, one.ID)
 	require.NoError(t, err)
-	told(found)
+	assertRedacted(found)
 	result, err := call()
 	require.NoError(t, err)
 	require.Len(t, result.Files, 1)
-	told(result.Text, result.Files[0].Name, result.Files[0].ContentType, string(result.Files[0].Data))
+	assertRedacted(result.Text, result.Files[0].Name, result.Files[0].ContentType, string(result.Files[0].Data))
 
-	for _, failure := range []error{tool.Fail("%s", says), tool.Fail("%s", tool.Clip(says, len(says)-3)),
-		fmt.Errorf("within: %w", errors.New(says))} {
-		s.Kinds["mcp"] = telling{err: failure}
+	for _, failure := range []error{tool.Fail("%s", message), tool.Fail("%s", tool.Clip(message, len(message)-3)),
+		fmt.Errorf("within: %w", errors.New(message))} {
+		s.Kinds["mcp"] = textKind{err: failure}
 		_, err = call()
-		told(err)
+		assertRedacted(err)
 		var is *tool.Error
 		assert.Equal(t, errors.As(failure, &is), errors.As(err, &is))
 		_, err = s.Browse(t.Context(), scope, one.ID)
-		told(err)
+		assertRedacted(err)
 		_, err = s.Refresh(t.Context(), scope, one.ID)
-		told(err)
+		assertRedacted(err)
 	}
-	s.Kinds["mcp"] = telling{err: context.Canceled}
+	s.Kinds["mcp"] = textKind{err: context.Canceled}
 	_, err = call()
 	require.ErrorIs(t, err, context.Canceled)
 }

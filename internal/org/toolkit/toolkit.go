@@ -34,7 +34,7 @@ import (
 // Toolkits is the use case. It is safe for concurrent use.
 type Toolkits struct {
 	Store    *record.Store
-	Known    record.Known // the reads of workers; cached for some seconds
+	Cached   record.CachedReader // the reads of workers; cached for some seconds
 	Host     host.Host
 	Sealer   seal.Sealer
 	Policy   egress.Policy
@@ -50,7 +50,7 @@ type Asker interface {
 	Preview(ctx context.Context, scope record.Scope, id string) (Difference, error)
 	Select(ctx context.Context, scope record.Scope, id string, match record.Match, c Choice) (Difference, error)
 	Browse(ctx context.Context, scope record.Scope, id string) (tool.Offerings, error)
-	Try(ctx context.Context, scope record.Scope, id, name string, arguments json.RawMessage,
+	TestCall(ctx context.Context, scope record.Scope, id, name string, arguments json.RawMessage,
 		approve func() error) (Attempt, error)
 }
 
@@ -61,8 +61,8 @@ const (
 	// discoverTime limits one discovery at an endpoint.
 	discoverTime = 25 * time.Second
 	// callTime is how long a call may take when its tool has no timeout of its own.
-	callTime  = time.Minute
-	readTries = 4
+	callTime = time.Minute
+	maxReads = 4
 	// MaxCallTime is the longest such timeout.
 	MaxCallTime = 10 * time.Minute
 )
@@ -100,11 +100,11 @@ const maxRequest = 48 << 10
 
 // check makes the checks of a draft that need no network. place is the draft's location in the body. The error is a
 // problem of kind Invalid, also with the code url_forbidden.
-func (s *Toolkits) check(place string, d Draft) error {
+func (s *Toolkits) check(location string, d Draft) error {
 	if d.Name != nil && (*d.Name == "" || utf8.RuneCountInString(*d.Name) > 200) {
-		return problem.InvalidField(place+".name", "must have 1 to 200 characters")
+		return problem.InvalidField(location+".name", "must have 1 to 200 characters")
 	}
-	for at, address := range map[string]*string{place + ".url": d.URL, place + ".base_url": d.BaseURL} {
+	for at, address := range map[string]*string{location + ".url": d.URL, location + ".base_url": d.BaseURL} {
 		if address == nil || *address == "" {
 			continue
 		}
@@ -125,14 +125,14 @@ func (s *Toolkits) check(place string, d Draft) error {
 	}
 	raw, err := json.Marshal(d.Request)
 	return cmp.Or(
-		problem.InvalidIf(d.Command != nil && !s.allows(d.Command), place+".command",
+		problem.InvalidIf(d.Command != nil && !s.allows(d.Command), location+".command",
 			"must be one of the commands in the deployment's TOOL_COMMANDS"),
 		problem.InvalidIf(len(d.Document) > tool.MaxDocument,
-			place+".document", "must have at most %d MiB", tool.MaxDocument>>20),
+			location+".document", "must have at most %d MiB", tool.MaxDocument>>20),
 		problem.InvalidIf(err != nil || len(raw) > maxRequest,
-			place+".request", "must have at most %d KiB", maxRequest>>10),
+			location+".request", "must have at most %d KiB", maxRequest>>10),
 		checkCredentials(d.Credentials),
-		checkSelection(place, d.Selection),
+		checkSelection(location, d.Selection),
 	)
 }
 
@@ -233,7 +233,7 @@ func (s *Toolkits) Create(
 	}
 	if d.Credentials != nil {
 		e.Credentials = *d.Credentials
-		e.Credentials.Origins = places(t)
+		e.Credentials.Origins = origins(t)
 	}
 	e.Requested = &d.Selection
 	found, err := s.discover(ctx, t.Kind, e, nil)
@@ -295,8 +295,8 @@ func (s *Toolkits) apply(ctx context.Context, tx *record.Tx, t *catalog.Toolkit,
 	return tx.Err()
 }
 
-// places are the origins of the servers that a toolkit's owner names.
-func places(t catalog.Toolkit) (list []string) {
+// origins are the origins of the servers that a toolkit's owner names.
+func origins(t catalog.Toolkit) (list []string) {
 	for _, address := range []string{t.URL, t.BaseURL} {
 		if at := tool.Origin(address); at != "" && !slices.Contains(list, at) {
 			list = append(list, at)
@@ -314,7 +314,7 @@ func (s *Toolkits) give(ctx context.Context, t *catalog.Toolkit, c *tool.Credent
 		return nil
 	}
 	bound := *c
-	bound.Origins = places(*t)
+	bound.Origins = origins(*t)
 	if len(bound.Origins) == 0 && t.Document != "" {
 		for _, one := range tools {
 			at := one.Origin()
@@ -481,22 +481,22 @@ func examine(d tool.Definition, names map[string]bool) (one Tool, fault string) 
 
 // parameters returns the schema that is kept of a tool, and the fault of a tool that cannot be called. A text that is
 // not a schema is mended if that is possible. Calls are checked against the kept schema.
-func parameters(said json.RawMessage) (kept json.RawMessage, fault string) {
-	portable, err := schema.Portable(said)
+func parameters(raw json.RawMessage) (kept json.RawMessage, fault string) {
+	portable, err := schema.Portable(raw)
 	if err != nil {
 		return schema.Anything,
 			"its parameters are not a JSON schema of an object: " + tool.Clip(err.Error(), tool.EnoughText)
 	}
-	if _, err = schema.Compile(said); err == nil {
-		return said, ""
+	if _, err = schema.Compile(raw); err == nil {
+		return raw, ""
 	}
 	if _, unmended := schema.Compile(portable); unmended == nil {
 		return portable, ""
 	}
-	if !bytes.HasPrefix(said, []byte("{")) {
-		said = schema.Anything
+	if !bytes.HasPrefix(raw, []byte("{")) {
+		raw = schema.Anything
 	}
-	return said, "its parameters are not a JSON schema: " + tool.Clip(err.Error(), tool.EnoughText)
+	return raw, "its parameters are not a JSON schema: " + tool.Clip(err.Error(), tool.EnoughText)
 }
 
 // Toolkit reads a toolkit; the built-in one is not stored. It returns a problem of kind NotFound or Forbidden.
@@ -523,7 +523,7 @@ func (s *Toolkits) offered(
 		tools, err := s.tools(ctx, t)
 		return t, tools, err
 	}
-	for range readTries {
+	for range maxReads {
 		e, err := record.Resource[catalog.Toolkit](ctx, from, scope, id)
 		if err != nil {
 			return e.Value, nil, err
@@ -619,7 +619,7 @@ func (s *Toolkits) Edit(
 				return err
 			}
 		}
-		moved := !slices.Equal(places(before), places(*t)) || !slices.Equal(before.Command, t.Command)
+		moved := !slices.Equal(origins(before), origins(*t)) || !slices.Equal(before.Command, t.Command)
 		if !moved && d.Credentials == nil && d.Enabled == nil {
 			return nil
 		}
@@ -649,7 +649,7 @@ func (s *Toolkits) Edit(
 // leave handles a changed address. The owner agreed to another place. So tools on servers that the owner does not name
 // now are disabled and have the approval of new ones. Credentials that were given for other servers are removed.
 func (s *Toolkits) leave(ctx context.Context, t *catalog.Toolkit, tools []Tool) error {
-	now := places(*t)
+	now := origins(*t)
 	for i, one := range tools {
 		tools[i].Enabled = one.Enabled && slices.Contains(now, one.Origin())
 		if !slices.Contains(now, one.Origin()) {

@@ -58,7 +58,7 @@ func newToolkits(t *testing.T, k *kind) *toolkit.Toolkits {
 	machine := host.System()
 	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
 	return &toolkit.Toolkits{
-		Store: store, Known: store.Known(), Host: machine, Sealer: sealer(t, 1), Commands: [][]string{{"serve",
+		Store: store, Cached: store.Cached(), Host: machine, Sealer: sealer(t, 1), Commands: [][]string{{"serve",
 			"tools"}, {"python3", "serve.py", "a", "b"}},
 		Kinds: map[string]tool.Kind{toolkit.Builtin: &kind{names: []string{"echo"}}, "mcp": k},
 	}
@@ -98,9 +98,9 @@ func TestToolsWithTheSameNameGetDistinctOnes(t *testing.T) {
 	var names []string
 	for name, call := range calls {
 		names = append(names, name)
-		said, err := call()
+		got, err := call()
 		require.NoError(t, err)
-		assert.Contains(t, []string{"echo as echo", "find as find"}, said, "a tool is called by its own name")
+		assert.Contains(t, []string{"echo as echo", "find as find"}, got, "a tool is called by its own name")
 	}
 	assert.ElementsMatch(t, []string{"echo", "echo_First_one", "echo_Second", "find", "find_Second"}, names)
 }
@@ -148,11 +148,11 @@ func TestUnopenableToolkitFailsItsCallsOnly(t *testing.T) {
 		Credentials: &tool.Credentials{Type: "bearer", Token: "x"}})
 	program := made(t, s, toolkit.Draft{Name: text("program"), Command: []string{"serve", "tools"}})
 	s.Sealer, s.Commands = sealer(t, 2), nil
-	for id, says := range map[string]string{sealed.ID: "set them again", program.ID: "no longer allows"} {
+	for id, wantErr := range map[string]string{sealed.ID: "set them again", program.ID: "no longer allows"} {
 		_, err := opened(t, s, id)["act"]()
 		var failure *tool.Error
 		require.ErrorAs(t, err, &failure)
-		assert.Contains(t, failure.Message, says)
+		assert.Contains(t, failure.Message, wantErr)
 	}
 }
 

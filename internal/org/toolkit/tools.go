@@ -46,21 +46,21 @@ const maxPattern = 1000
 
 // apply changes a tool. place is the tool's location in the body, when that of its approval. The error is a problem of
 // kind Invalid, or that of Loosen.
-func (r Rules) apply(place, when string, t *Tool) error {
+func (r Rules) apply(location, when string, t *Tool) error {
 	a := cmp.Or(r.Approval, &tool.Approval{Mode: "never"})
 	most := MaxCallTime.Milliseconds()
 	_, unread := regexp.Compile(a.Pattern[:min(len(a.Pattern), maxPattern)])
 	if err := cmp.Or(
 		problem.InvalidIf(r.Enabled != nil && *r.Enabled && t.Problem != "",
-			place+".enabled", "the tool cannot be enabled: %s", t.Problem),
+			location+".enabled", "the tool cannot be enabled: %s", t.Problem),
 		problem.InvalidIf(!slices.Contains([]string{"never", "always", "when"}, a.Mode),
-			place+".approval", "must be never, always or when"),
+			location+".approval", "must be never, always or when"),
 		problem.InvalidIf(a.Mode == "when" && a.Argument == "", when+".argument", "is required"),
 		problem.InvalidIf(len(a.Argument) > maxPattern, when+".argument", "must have at most %d bytes", maxPattern),
 		problem.InvalidIf(len(a.Pattern) > maxPattern, when+".pattern", "must have at most %d bytes", maxPattern),
 		problem.InvalidIf(unread != nil, when+".pattern", "must be a regular expression (RE2)"),
 		problem.InvalidIf(r.TimeoutMS != nil && (*r.TimeoutMS < 0 || int64(*r.TimeoutMS) > most),
-			place+".timeout_ms", "must be between 1 and %d", most),
+			location+".timeout_ms", "must be between 1 and %d", most),
 	); err != nil {
 		return err
 	}
@@ -292,13 +292,13 @@ func (s *Toolkits) Browse(ctx context.Context, scope record.Scope, id string) (t
 	return found, err
 }
 
-// tryLimits bounds the arguments of a test call.
-var tryLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
+// argumentLimits bounds the arguments of a test call.
+var argumentLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
 
 // Arguments is the normal form of the arguments of a test call. Policies, the schema and the tool see the same form, as
 // with a model's call. The error is a problem of kind Invalid (body.arguments).
-func Arguments(said json.RawMessage) (json.RawMessage, error) {
-	normal, err := strictjson.Object(said, tryLimits)
+func Arguments(raw json.RawMessage) (json.RawMessage, error) {
+	normal, err := strictjson.Object(raw, argumentLimits)
 	if err != nil {
 		return nil, problem.InvalidField("body.arguments", "%s", err)
 	}
@@ -312,7 +312,7 @@ type Attempt struct {
 	Elapsed time.Duration `json:"elapsed_ns"`
 }
 
-// Try calls a tool immediately, enabled or not, so that its owner sees the effect. The audit log has an entry before
+// TestCall calls a tool immediately, enabled or not, so that its owner sees the effect. The audit log has an entry before
 // the call. Arguments are taken in their normal form ([Arguments]). For a call that would wait for a human's approval,
 // approve reports whether the caller may give it. approve has no effect, and may be called if nothing needs approval,
 // too.
@@ -320,7 +320,7 @@ type Attempt struct {
 // It returns a problem of kind NotFound when toolkit or tool does not exist, Forbidden, or of kind Invalid
 // (body.arguments). The kind is Conflict when the command is no longer allowed. approve's error is returned as it is. A
 // tool's failure is in the Attempt.
-func (s *Toolkits) Try(
+func (s *Toolkits) TestCall(
 	ctx context.Context, scope record.Scope, id, name string, arguments json.RawMessage, approve func() error,
 ) (Attempt, error) {
 	arguments, err := Arguments(arguments)
@@ -386,7 +386,7 @@ type Named struct {
 // of later toolkits get a longer one; disabled tools take no name, because a server could add them. Toolkits may be
 // some seconds old. The only errors are failures of the store and blob store.
 func (s *Toolkits) Names(ctx context.Context, organization string, ids []string) ([]Named, error) {
-	kits, err := s.kits(ctx, s.Known, organization, ids)
+	kits, err := s.kits(ctx, s.Cached, organization, ids)
 	return namesIn(kits), err
 }
 

@@ -20,7 +20,7 @@ import (
 	"agentplatform/internal/platform/egress"
 )
 
-var place = regexp.MustCompile(`\d+\.\d+|::|localhost|example|lookup|dial|://|:\d+`)
+var addressPattern = regexp.MustCompile(`\d+\.\d+|::|localhost|example|lookup|dial|://|:\d+`)
 
 func TestFailureNamesNoAddress(t *testing.T) {
 	plain, secured := httptest.NewServer(http.NotFoundHandler()), httptest.NewTLSServer(http.NotFoundHandler())
@@ -57,7 +57,7 @@ func TestFailureNamesNoAddress(t *testing.T) {
 		failure, known := egress.Plain(err)
 		assert.True(t, known, "%s: %v", address, err)
 		assert.Equal(t, c.why, failure.Error(), address)
-		assert.NotRegexp(t, place, failure.Error())
+		assert.NotRegexp(t, addressPattern, failure.Error())
 		assert.ErrorIs(t, failure, err, "the log may know")
 	}
 	for _, err := range []error{
@@ -67,7 +67,7 @@ func TestFailureNamesNoAddress(t *testing.T) {
 		fmt.Errorf("reading from 10.0.0.1:80: %w", errors.New("odd")),
 	} {
 		failure, _ := egress.Plain(err)
-		assert.NotRegexp(t, place, failure.Error())
+		assert.NotRegexp(t, addressPattern, failure.Error())
 	}
 }
 

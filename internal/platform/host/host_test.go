@@ -60,14 +60,14 @@ func TestCaughtPanicKeepsItsValueAndStack(t *testing.T) {
 	assert.NotPanics(t, none.Again)
 }
 
-// asked is a context whose parent ends while it is checked.
-type asked struct {
+// endingContext is a context whose parent ends while it is checked.
+type endingContext struct {
 	context.Context
 
 	then func()
 }
 
-func (a asked) Err() error {
+func (a endingContext) Err() error {
 	a.then()
 	return a.Context.Err()
 }
@@ -80,6 +80,6 @@ func TestAContextIsOutOfTimeByItsOwnLimitAlone(t *testing.T) {
 	defer cancel()
 	assert.True(t, host.OutOfTime(late, outer))
 	assert.False(t, host.OutOfTime(limited, outer))
-	assert.False(t, host.OutOfTime(asked{limited, end}, outer), "the outer one ends at this moment")
+	assert.False(t, host.OutOfTime(endingContext{limited, end}, outer), "the outer one ends at this moment")
 	assert.False(t, host.OutOfTime(limited, outer), "the outer one has ended")
 }

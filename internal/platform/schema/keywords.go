@@ -97,12 +97,12 @@ func (m *mender) object(s map[string]any, depth int) map[string]any {
 }
 
 // tuple returns a schema that a value fits if it fits one of the schemas of a list's positions.
-func (m *mender) tuple(places []any) any {
-	if len(places) == 0 {
+func (m *mender) tuple(positions []any) any {
+	if len(positions) == 0 {
 		return map[string]any{}
 	}
-	item := places[0]
-	for _, one := range places[1:] {
+	item := positions[0]
+	for _, one := range positions[1:] {
 		item = either(item, one)
 	}
 	return item

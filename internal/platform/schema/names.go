@@ -47,8 +47,8 @@ func PlainNames(portable json.RawMessage) json.RawMessage {
 		s["required"] = anys(plain)
 	}
 	delete(s, "additionalProperties") // the others are not forbidden
-	said, _ := s["description"].(string)
-	s["description"] = strings.TrimSpace(said + "\n" + othersTold(others, needed))
+	description, _ := s["description"].(string)
+	s["description"] = strings.TrimSpace(description + "\n" + describeOthers(others, needed))
 	without, err := json.Marshal(s)
 	if err == nil { // what refers to an argument that is gone must not
 		without, err = Portable(without)
@@ -59,9 +59,9 @@ func PlainNames(portable json.RawMessage) json.RawMessage {
 	return without
 }
 
-// othersTold describes, in words, the arguments that a schema does not name. It writes their schemas, or only their
+// describeOthers describes, in words, the arguments that a schema does not name. It writes their schemas, or only their
 // names if the schemas are long.
-func othersTold(others map[string]any, needed []string) string {
+func describeOthers(others map[string]any, needed []string) string {
 	all, err := json.Marshal(others)
 	if err != nil || len(all) > maxOthers {
 		var names []string

@@ -38,7 +38,7 @@ func portablePattern(pattern string) bool {
 			within = true
 		case t == "(?" && next != ":":
 			return false
-		case strings.ContainsAny(t[:1], "*+?{") && (atPlace(before) || t == "{" && next == ","):
+		case strings.ContainsAny(t[:1], "*+?{") && (isAnchor(before) || t == "{" && next == ","):
 			return false
 		}
 	}
@@ -79,7 +79,7 @@ func isClass(escape string) bool {
 	return len(escape) == 2 && escape[0] == '\\' && strings.IndexByte("dDwWsS", escape[1]) >= 0
 }
 
-// atPlace reports whether a token matches a position. Such a token cannot be repeated.
-func atPlace(t string) bool {
+// isAnchor reports whether a token matches a position. Such a token cannot be repeated.
+func isAnchor(t string) bool {
 	return t == "^" || t == "$" || t == `\b` || t == `\B` || t == `\A`
 }

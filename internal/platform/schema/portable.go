@@ -69,7 +69,7 @@ const (
 	maxFlat   = 8      // levels of alternatives and references at the top
 	maxForms  = 16     // forms of one member
 	maxValues = 200    // values of one member
-	maxTold   = 500    // bytes of the note about alternatives
+	maxNote   = 500    // bytes of the note about alternatives
 )
 
 // topOnly are keywords that providers refuse at the top.
@@ -274,20 +274,20 @@ func (m *mender) flat(root map[string]any, top members) map[string]any {
 	} else if own, ok := root["required"].([]any); ok && len(own) == 0 {
 		out["required"] = own
 	}
-	if note := top.told(); note != "" {
-		if said, ok := out["description"].(string); ok && said != "" {
-			note = said + "\n" + note
+	if note := top.note(); note != "" {
+		if description, ok := out["description"].(string); ok && description != "" {
+			note = description + "\n" + note
 		}
 		out["description"] = note
 	}
 	return out
 }
 
-// told describes, in words, the members that alternatives need.
-func (of members) told() string {
+// note describes, in words, the members that alternatives need.
+func (of members) note() string {
 	groups := texts(anys(of.groups))
 	note := "Needs the members of one of these groups: " + strings.Join(groups, "; ") + "."
-	if len(groups) < 2 || slices.Contains(groups, "") || len(note) > maxTold {
+	if len(groups) < 2 || slices.Contains(groups, "") || len(note) > maxNote {
 		return ""
 	}
 	return note

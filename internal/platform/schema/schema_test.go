@@ -42,7 +42,7 @@ func nested(levels int, form, leaf string) string {
 }
 
 func TestUnusableSchemaIsRefusedByCompile(t *testing.T) {
-	for name, c := range map[string]struct{ schema, says string }{
+	for name, c := range map[string]struct{ schema, wantErr string }{
 		"too large":      {`{"description":"` + strings.Repeat("x", 70_000) + `"}`, "more than 64 KiB"},
 		"not JSON":       {`{`, "not JSON"},
 		"no object":      {`[]`, "not a JSON object"},
@@ -71,7 +71,7 @@ func TestUnusableSchemaIsRefusedByCompile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := schema.Compile(json.RawMessage(c.schema))
-			require.ErrorContains(t, err, c.says)
+			require.ErrorContains(t, err, c.wantErr)
 			assert.LessOrEqual(t, len(err.Error()), 600)
 		})
 	}

@@ -113,8 +113,8 @@ type Cloud struct {
 
 	Stage string `env:"STAGE" kind:"resource" envDefault:"none" help:"the deployment's name, a dimension of its metrics"`
 
-	CacheLife     time.Duration `env:"CACHE_LIFE" envDefault:"30s" low:"0s" high:"5m" help:"how long keys, users, organizations and agents are cached, 0 to 5m; a revoked key works for that time"`
-	HandOverAfter time.Duration `env:"HAND_OVER_AFTER" envDefault:"13m" low:"1s" high:"14m" help:"how long a worker keeps a run, or an ingester a document, 1s to 14m; then another continues"`
+	CacheLife    time.Duration `env:"CACHE_LIFE" envDefault:"30s" low:"0s" high:"5m" help:"how long keys, users, organizations and agents are cached, 0 to 5m; a revoked key works for that time"`
+	ReleaseAfter time.Duration `env:"HAND_OVER_AFTER" envDefault:"13m" low:"1s" high:"14m" help:"how long a worker keeps a run, or an ingester a document, 1s to 14m; then another continues"`
 }
 
 // Kind is the source of a variable's value.

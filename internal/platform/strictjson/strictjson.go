@@ -57,8 +57,8 @@ func Within(raw []byte, limits Limits, values int) error {
 // maxDigits bounds a number without exponent; longer ones are not used in practice.
 const maxDigits = 400
 
-// maxPlace is how many bytes of the location of a fault are reported.
-const maxPlace = 200
+// maxLocation is how many bytes of the location of a fault are reported.
+const maxLocation = 200
 
 // Value returns the normal form of one JSON value. The error is in words for the sender. Its causes are a limit, the
 // syntax, a duplicate member, invalid Unicode, text after the value, or a number that is too long. It contains no part
@@ -210,24 +210,24 @@ func fault(err error) error {
 	case strings.Contains(err.Error(), "UTF-8"), strings.Contains(err.Error(), "surrogate"):
 		what = "is not valid Unicode"
 	}
-	place := string(at.JSONPointer)
-	if place == "" {
+	location := string(at.JSONPointer)
+	if location == "" {
 		return fmt.Errorf("it %s (at byte %d)", what, at.ByteOffset)
 	}
-	if len(place) > maxPlace {
-		place = strings.ToValidUTF8(place[:maxPlace], "") + "…"
+	if len(location) > maxLocation {
+		location = strings.ToValidUTF8(location[:maxLocation], "") + "…"
 	}
-	return fmt.Errorf("%s %s (at byte %d)", place, what, at.ByteOffset)
+	return fmt.Errorf("%s %s (at byte %d)", location, what, at.ByteOffset)
 }
 
 // TypeError is the error of a value of the wrong type. Its text has no words of Go.
 type TypeError struct {
-	Place  string // of the value, as of [Place]; empty for the text's own
-	Wanted string // the required type, like "must be a string"
+	Location string // of the value, as of [Place]; empty for the text's own
+	Wanted   string // the required type, like "must be a string"
 }
 
 func (e *TypeError) Error() string {
-	return cmp.Or(strings.TrimPrefix(e.Place, "."), "it") + " " + e.Wanted
+	return cmp.Or(strings.TrimPrefix(e.Location, "."), "it") + " " + e.Wanted
 }
 
 // Unmarshal decodes JSON of a client into a structure. Names of members are case-sensitive. (The standard library
@@ -237,7 +237,7 @@ func (e *TypeError) Error() string {
 func Unmarshal(raw []byte, into any) error {
 	err := jsonv2.Unmarshal(raw, into)
 	if wrong, ok := errors.AsType[*jsonv2.SemanticError](err); ok {
-		return &TypeError{Place(wrong.JSONPointer), wanted(wrong.GoType)}
+		return &TypeError{Location(wrong.JSONPointer), wanted(wrong.GoType)}
 	}
 	if err != nil {
 		return fault(err)
@@ -245,8 +245,8 @@ func Unmarshal(raw []byte, into any) error {
 	return nil
 }
 
-// Place is a location in a JSON text as errors name it: .model.name, .tools[3]. The names in it are the sender's.
-func Place(p jsontext.Pointer) string {
+// Location is a location in a JSON text as errors name it: .model.name, .tools[3]. The names in it are the sender's.
+func Location(p jsontext.Pointer) string {
 	var b strings.Builder
 	for name := range p.Tokens() {
 		if name != "" && strings.Trim(name, "0123456789") == "" {
@@ -254,8 +254,8 @@ func Place(p jsontext.Pointer) string {
 		} else {
 			b.WriteString("." + name)
 		}
-		if b.Len() > maxPlace {
-			return strings.ToValidUTF8(b.String()[:maxPlace], "") + "…"
+		if b.Len() > maxLocation {
+			return strings.ToValidUTF8(b.String()[:maxLocation], "") + "…"
 		}
 	}
 	return b.String()

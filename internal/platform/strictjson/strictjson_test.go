@@ -126,7 +126,7 @@ type everything struct {
 }
 
 // The error names the location of a wrong value and the type that it must have, without a word of Go.
-func TestAWrongTypeIsToldInWordsOfJSON(t *testing.T) {
+func TestAWrongTypeIsReportedInWordsOfJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		`7`:                       "it must be an object",
 		`{"text":7}`:              "text must be a string",

@@ -20,12 +20,12 @@ func BenchmarkRun(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				ctx, door := t.Door(b.Context(), nil)
+				ctx, entry := t.StartRequest(b.Context(), nil)
 				trace.Root(ctx, run)
 				_, send := trace.StartOf(ctx, run, oteltrace.SpanKindProducer, "send", "run")
 				send.End()
-				if door != nil {
-					span := door.Record("POST /api/v1/chat")
+				if entry != nil {
+					span := entry.Record("POST /api/v1/chat")
 					span.SetAttributes(attribute.String("http.route", "/api/v1/chat"))
 					span.End()
 				}

@@ -52,7 +52,7 @@ func names(at oteltrace.SpanContext) string {
 func TestWithoutATracerNothingIsMadeOrAllocated(t *testing.T) {
 	ctx := trace.With(t.Context(), nil)
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
-		ctx, door := (*trace.Tracer)(nil).Door(ctx, nil)
+		ctx, entry := (*trace.Tracer)(nil).StartRequest(ctx, nil)
 		trace.Root(ctx, run)
 		ctx, of := trace.StartOf(ctx, run, oteltrace.SpanKindConsumer, "invoke_agent", "")
 		_, part := trace.Start(ctx, oteltrace.SpanKindClient, "chat", "a model")
@@ -60,7 +60,7 @@ func TestWithoutATracerNothingIsMadeOrAllocated(t *testing.T) {
 		assert.False(t, part.IsRecording() || of.IsRecording())
 		part.End()
 		of.End()
-		span := door.Record("x")
+		span := entry.Record("x")
 		span.End()
 	}))
 }
@@ -81,7 +81,7 @@ func TestTheTraceOfAThingFollowsFromItsID(t *testing.T) {
 // later work in another process, although nothing was sent along.
 func TestEveryHopOfARunIsInOneTrace(t *testing.T) {
 	made, spans := tracer(1)
-	ctx, post := made.Door(t.Context(), nil)
+	ctx, post := made.StartRequest(t.Context(), nil)
 	trace.Root(ctx, run)
 	trace.Join(ctx, other) // another run that the same request changes: the first counts
 	_, send := trace.StartOf(ctx, run, oteltrace.SpanKindProducer, "send", "run")
@@ -95,7 +95,7 @@ func TestEveryHopOfARunIsInOneTrace(t *testing.T) {
 	next.End()
 	attempt.End()
 
-	ctx, resume := made.Door(t.Context(), nil)
+	ctx, resume := made.StartRequest(t.Context(), nil)
 	trace.Join(ctx, run)
 	_, note := trace.Start(ctx, oteltrace.SpanKindInternal, "below resume", "")
 	note.End()
@@ -125,13 +125,13 @@ func TestEveryHopOfARunIsInOneTrace(t *testing.T) {
 // Sampling depends on the trace's id and not on the caller: a flag from outside causes no cost.
 func TestSamplingFollowsFromTheTraceAlone(t *testing.T) {
 	none, spans := tracer(0)
-	ctx, door := none.Door(t.Context(), []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"})
+	ctx, entry := none.StartRequest(t.Context(), []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"})
 	trace.Root(ctx, run)
 	ctx, of := trace.StartOf(ctx, run, oteltrace.SpanKindInternal, "a", "")
 	assert.False(t, of.IsRecording())
 	_, part := trace.Start(ctx, oteltrace.SpanKindInternal, "b", "")
 	assert.False(t, part.IsRecording())
-	door.Record("x").End()
+	entry.Record("x").End()
 	assert.Empty(t, spans.GetSpans())
 
 	half, some := tracer(0.5)
@@ -151,8 +151,8 @@ func TestACallersTraceIsALinkAndNotOurTrace(t *testing.T) {
 		links int
 	}{{[]string{theirs}, 1}, {nil, 0}, {[]string{theirs, theirs}, 0}, {[]string{"x"}, 0}} {
 		spans.Reset()
-		_, door := made.Door(t.Context(), c.sent)
-		door.Record("x").End()
+		_, entry := made.StartRequest(t.Context(), c.sent)
+		entry.Record("x").End()
 		list := spans.GetSpans()
 		require.Len(t, list, 1)
 		assert.Len(t, list[0].Links, c.links)
@@ -165,8 +165,8 @@ func TestACallersTraceIsALinkAndNotOurTrace(t *testing.T) {
 func linked(t *testing.T, traceparent string) (at oteltrace.SpanContext) {
 	t.Helper()
 	made, spans := tracer(1)
-	_, door := made.Door(t.Context(), []string{traceparent})
-	door.Record("x").End()
+	_, entry := made.StartRequest(t.Context(), []string{traceparent})
+	entry.Record("x").End()
 	for _, link := range spans.GetSpans()[0].Links {
 		at = link.SpanContext
 	}
@@ -228,7 +228,7 @@ func TestRequestsCarryTheSpanThatTheyAreAPartOf(t *testing.T) {
 	call(t.Context(), "")
 	silent, _ := trace.StartOf(trace.With(t.Context(), off), run, oteltrace.SpanKindClient, "x", "")
 	call(silent, "")
-	unsampled, _ := off.Door(t.Context(), nil)
+	unsampled, _ := off.StartRequest(t.Context(), nil)
 	call(unsampled, "")
 	assert.Equal(t, []string{"00-" + names(span.SpanContext()) + "-01", "mine", "", "", ""}, got)
 	client.CloseIdleConnections()
@@ -236,7 +236,7 @@ func TestRequestsCarryTheSpanThatTheyAreAPartOf(t *testing.T) {
 
 // A program of ours that answers another one goes on in its trace. If that is not sampled, it makes nothing.
 func TestAnAnswerIsAPartOfTheSpanThatAsks(t *testing.T) {
-	asks, asked := tracer(1)
+	asks, clientSpans := tracer(1)
 	answers, answered := tracer(1)
 	ctx, span := trace.StartOf(trace.With(t.Context(), asks), run, oteltrace.SpanKindClient, "ask", "")
 	under := trace.Under(trace.With(t.Context(), answers), trace.Parent(ctx))
@@ -244,7 +244,7 @@ func TestAnAnswerIsAPartOfTheSpanThatAsks(t *testing.T) {
 	part.End()
 	span.End()
 	answer := answered.named(t, "answer")
-	assert.Equal(t, names(asked.named(t, "ask").SpanContext), names(answer.Parent))
+	assert.Equal(t, names(clientSpans.named(t, "ask").SpanContext), names(answer.Parent))
 	assert.Equal(t, answer.Parent.TraceID(), answer.SpanContext.TraceID())
 	assert.Contains(t, trace.Parent(there), answer.SpanContext.SpanID().String(), "what it asks is below it")
 	for _, parent := range []string{"", "00-x", trace.Parent(t.Context())} {
@@ -310,7 +310,7 @@ func TestAFailureHasACode(t *testing.T) {
 // Spans of one request are used by many goroutines.
 func TestSpansAreSafeForConcurrentUse(t *testing.T) {
 	made, spans := tracer(1)
-	ctx, door := made.Door(t.Context(), nil)
+	ctx, entry := made.StartRequest(t.Context(), nil)
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -318,7 +318,7 @@ func TestSpansAreSafeForConcurrentUse(t *testing.T) {
 			_, s := trace.Start(ctx, oteltrace.SpanKindInternal, "part", "")
 			s.SetAttributes(attribute.String("a", "b"))
 			s.End()
-			door.Record("door").End()
+			entry.Record("door").End()
 		})
 	}
 	all.Wait()

@@ -65,11 +65,11 @@ func (i ids) NewSpanID(ctx context.Context, _ oteltrace.TraceID) oteltrace.SpanI
 	return span
 }
 
-// Door is a request's position in a trace while the request is answered. It begins in a trace of its own. It may move
+// RequestSpan is a request's position in a trace while the request is answered. It begins in a trace of its own. It may move
 // to the trace of the thing that the request makes or changes ([Root], [Join]). So [Door.Record] makes the span at the
 // end. Until then the Door stands for it, as the parent of spans and as the caller of other programs. Its methods are
 // safe for concurrent use; a nil Door has no span.
-type Door struct {
+type RequestSpan struct {
 	noop.Span
 
 	tracer *Tracer
@@ -81,15 +81,15 @@ type Door struct {
 	moved, done bool
 }
 
-type doorKey struct{}
+type requestSpanKey struct{}
 
-// Door begins a request. traceparent are the values of that header, which any client may send. A valid one becomes a
+// RequestSpan begins a request. traceparent are the values of that header, which any client may send. A valid one becomes a
 // link, so the caller's trace is found from ours. It neither names our trace nor decides on its sampling.
-func (t *Tracer) Door(ctx context.Context, traceparent []string) (context.Context, *Door) {
+func (t *Tracer) StartRequest(ctx context.Context, traceparent []string) (context.Context, *RequestSpan) {
 	if t == nil {
 		return ctx, nil
 	}
-	d := &Door{tracer: t, began: time.Now()}
+	d := &RequestSpan{tracer: t, began: time.Now()}
 	if len(traceparent) == 1 {
 		if from := parse(traceparent[0]); from.IsValid() {
 			d.from = []oteltrace.Link{{SpanContext: from}}
@@ -97,22 +97,22 @@ func (t *Tracer) Door(ctx context.Context, traceparent []string) (context.Contex
 	}
 	trace, span := ids{}.NewIDs(context.Background())
 	d.at = t.flagged(oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: trace, SpanID: span}))
-	return context.WithValue(oteltrace.ContextWithSpan(ctx, d), doorKey{}, d), d
+	return context.WithValue(oteltrace.ContextWithSpan(ctx, d), requestSpanKey{}, d), d
 }
 
 // SpanContext names the request's span. It changes when the request moves to another trace.
-func (d *Door) SpanContext() oteltrace.SpanContext {
+func (d *RequestSpan) SpanContext() oteltrace.SpanContext {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.at
 }
 
 // TracerProvider makes the spans below the request's.
-func (d *Door) TracerProvider() oteltrace.TracerProvider { return d.tracer }
+func (d *RequestSpan) TracerProvider() oteltrace.TracerProvider { return d.tracer }
 
 // Record makes the request's span, which began when the request did. The caller sets its attributes and ends it. After
 // that the request cannot move to another trace, and another Record makes none.
-func (d *Door) Record(name string) oteltrace.Span {
+func (d *RequestSpan) Record(name string) oteltrace.Span {
 	if d == nil {
 		return none
 	}
@@ -138,7 +138,7 @@ func Root(ctx context.Context, id string) { move(ctx, id, true) }
 func Join(ctx context.Context, id string) { move(ctx, id, false) }
 
 func move(ctx context.Context, id string, asRoot bool) {
-	d, _ := ctx.Value(doorKey{}).(*Door)
+	d, _ := ctx.Value(requestSpanKey{}).(*RequestSpan)
 	if d == nil {
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestABuildSaysWhichItIs(t *testing.T) {
+func TestABuildReportsItsVersion(t *testing.T) {
 	recorded := &debug.BuildInfo{
 		Main:     debug.Module{Version: "v0.0.0-20261122-abc"},
 		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}},

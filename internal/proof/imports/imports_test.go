@@ -392,7 +392,7 @@ func TestUseCasesReadNoClock(t *testing.T) {
 }
 
 // On a busy machine each number of seconds is too few. A scenario compares with the result in the other case instead.
-func TestScenariosHaveOneLimitForWhatHappensAtOnce(t *testing.T) {
+func TestScenariosHaveOneLimitForWhatHappensImmediately(t *testing.T) {
 	for _, line := range found(t, `Less\w*\(x, time\.(Since|Until)\(\w+\), ([0-9]|time\.)`, "proof/scenario") {
 		t.Errorf("its limit is soon: %s", line)
 	}

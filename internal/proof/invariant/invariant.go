@@ -45,27 +45,27 @@ func NewAudit() *Audit {
 // of such a row.
 func Held(key table.Key) (run, file string, is bool) {
 	run, isRun := strings.CutPrefix(key.Part, "run/")
-	file, isHold := strings.CutPrefix(key.Sort, "file/")
-	return run, file, isRun && isHold
+	file, isFile := strings.CutPrefix(key.Sort, "file/")
+	return run, file, isRun && isFile
 }
 
 // Add adds an item. It ignores items of other kinds. It returns an error if the item cannot be read.
 func (a *Audit) Add(item *table.Item) error {
 	kind, id, _ := strings.Cut(item.Part, "/")
-	place, _, _ := strings.Cut(item.Sort, "/")
+	prefix, _, _ := strings.Cut(item.Sort, "/")
 	switch {
 	case kind == "run" && item.Sort == "head":
 		r, err := read[record.Run](item)
 		r.RunID, r.Organization, r.Due = id, item.Owner, item.Due
 		a.Runs[id] = r
 		return err
-	case kind == "run" && place == "step":
+	case kind == "run" && prefix == "step":
 		step, inline, err := document[record.Step](item)
 		if inline {
 			a.Steps = append(a.Steps, step)
 		}
 		return err
-	case kind == "run" && place == "decision":
+	case kind == "run" && prefix == "decision":
 		d, inline, err := document[record.Decisions](item)
 		if inline {
 			a.Decided[id] = []string{}

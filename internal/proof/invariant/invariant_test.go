@@ -49,7 +49,7 @@ func furnished(t *testing.T) *memtable.Table {
 	tx.PutEmbedded("o", record.Entry{Kind: record.OfSearch, InputTokens: 1})
 	tx.CountRun("o", "user/u/day", record.Spent{Runs: 4})
 	tx.PutDelivery(record.Fresh(record.Delivery{DeliveryID: "d", Organization: "o", RunID: "r"}))
-	tx.Hold(ctx, "o", lifecycle.Whose{Agent: "a"}, "r", []record.FileRef{{FileID: "f"}})
+	tx.ReferenceFiles(ctx, "o", lifecycle.Whose{Agent: "a"}, "r", []record.FileRef{{FileID: "f"}})
 	record.PutResource(tx, record.Fresh(catalog.User{ID: "u", Organization: "o"}))
 	tx.PutJob(record.Fresh(record.Job{ID: "j", Organization: "o"}))
 	require.NoError(t, tx.Commit(ctx))
@@ -59,11 +59,11 @@ func furnished(t *testing.T) *memtable.Table {
 // An audit reads items by their kind, and ignores the rest.
 func TestAnAuditTakesInWhatThereIs(t *testing.T) {
 	a := invariant.NewAudit()
-	holds := map[string]string{}
+	files := map[string]string{}
 	furnished(t).All(func(i *table.Item) {
 		require.NoError(t, a.Add(i), i.Key)
 		if run, file, is := invariant.Held(i.Key); is {
-			holds[run] = file
+			files[run] = file
 		}
 	})
 	assert.Equal(t, map[string]record.Run{"r": stored}, a.Runs)
@@ -81,30 +81,30 @@ func TestAnAuditTakesInWhatThereIs(t *testing.T) {
 	assert.True(t, a.Ledger["r"][0].Billed)
 	assert.Equal(t, map[table.Key]int64{{Part: "spent/user/u/day", Sort: "runs"}: 5}, a.Counts)
 	require.Len(t, a.Files, 1)
-	assert.Equal(t, 1, a.Files[0].Holds)
+	assert.Equal(t, 1, a.Files[0].References)
 	require.Len(t, a.Deliveries, 1)
 	assert.Equal(t, "d", a.Deliveries[0].DeliveryID)
-	assert.Equal(t, map[string]string{"r": "f"}, holds)
+	assert.Equal(t, map[string]string{"r": "f"}, files)
 	_, _, is := invariant.Held(table.Key{Part: "chat/c", Sort: "file/f"})
 	assert.False(t, is)
 }
 
 // An audit returns an error for an item of each of its kinds that it cannot read. It does not read values that are too
 // large for their items.
-func TestAnAuditSaysWhatItCannotUnderstand(t *testing.T) {
+func TestAnAuditReportsWhatItCannotRead(t *testing.T) {
 	kinds := map[string]bool{}
 	furnished(t).All(func(i *table.Item) {
 		kind, _, _ := strings.Cut(i.Part, "/")
-		place, _, _ := strings.Cut(i.Sort, "/")
+		prefix, _, _ := strings.Cut(i.Sort, "/")
 		if kind == "run" {
-			kind += " " + place
+			kind += " " + prefix
 		}
 		for _, body := range []string{"{", `{"doc":[]}`} {
 			bad := *i
 			bad.Body = []byte(body)
-			if body == "{" || place == "step" || place == "decision" {
-				said, before := kinds[kind]
-				kinds[kind] = invariant.NewAudit().Add(&bad) != nil && (said || !before)
+			if body == "{" || prefix == "step" || prefix == "decision" {
+				rejected, before := kinds[kind]
+				kinds[kind] = invariant.NewAudit().Add(&bad) != nil && (rejected || !before)
 			}
 		}
 	})
@@ -113,9 +113,9 @@ func TestAnAuditSaysWhatItCannotUnderstand(t *testing.T) {
 		"spent": true, "file": true, "hook": true,
 		"run file": false, "deployment": false, "job": false, "user": false,
 	}, kinds)
-	for _, place := range []string{"step/000009", "decision/000009"} {
+	for _, sortKey := range []string{"step/000009", "decision/000009"} {
 		a := invariant.NewAudit()
-		large := table.Item{Key: table.Key{Part: "run/r", Sort: place}, Body: []byte(`{"blob":"documents/x"}`)}
+		large := table.Item{Key: table.Key{Part: "run/r", Sort: sortKey}, Body: []byte(`{"blob":"documents/x"}`)}
 		require.NoError(t, a.Add(&large))
 		assert.Empty(t, a.Decided)
 		assert.Empty(t, a.Steps)

@@ -112,8 +112,8 @@ func (s Service) cap(ctx context.Context, key, agent string, in capInput, id str
 
 var errTaken = errors.New("it is there already")
 
-// tries bounds the attempts to make a user when responses are lost.
-const tries = 5
+// maxAttempts bounds the attempts to make a user when responses are lost.
+const maxAttempts = 5
 
 // people makes an organization with the cap: one user who has it, or several who share it.
 func (s Service) people(
@@ -141,11 +141,11 @@ func (s Service) people(
 	home := made("", "/organizations", object{"name": "caps", "caps": caps}, "organization_id")
 	for i := range users {
 		user := ""
-		for try := 0; user == "" && err == nil; try++ { // a lost response: the address exists already
+		for attempt := 0; user == "" && err == nil; attempt++ { // a lost response: the address exists already
 			user = made("", "/users", object{
-				"email": fmt.Sprintf("u%d-%d@example.com", i, try), "role": "admin", "organization_id": home,
+				"email": fmt.Sprintf("u%d-%d@example.com", i, attempt), "role": "admin", "organization_id": home,
 			}, "user_id")
-			if errors.Is(err, errTaken) && try+1 < tries {
+			if errors.Is(err, errTaken) && attempt+1 < maxAttempts {
 				err = nil
 			}
 		}

@@ -98,8 +98,8 @@ func (b *book) meet(s chatState) *chatState {
 func (b *book) step(from *chatState, in chatInput, out chatOutput) []any {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	asked := chatStep{from, in, out}
-	if known, there := b.steps[asked]; there {
+	key := chatStep{from, in, out}
+	if known, there := b.steps[key]; there {
 		return known
 	}
 	var possible []*chatState
@@ -116,7 +116,7 @@ func (b *book) step(from *chatState, in chatInput, out chatOutput) []any {
 			next = append(next, s)
 		}
 	}
-	b.steps[asked] = next
+	b.steps[key] = next
 	return next
 }
 

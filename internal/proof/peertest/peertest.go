@@ -198,8 +198,8 @@ func start(t testing.TB, process *exec.Cmd, url string) bool {
 	t.Cleanup(func() {
 		_ = process.Process.Kill()
 		<-ended
-		if said, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
-			t.Logf("%v said:\n%s", process.Args, said)
+		if output, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
+			t.Logf("%v said:\n%s", process.Args, output)
 		}
 		_ = log.Close()
 	})
@@ -208,9 +208,9 @@ func start(t testing.TB, process *exec.Cmd, url string) bool {
 	for {
 		select {
 		case <-ended: // another program answers at url
-			said, err := os.ReadFile(log.Name())
+			output, err := os.ReadFile(log.Name())
 			require.NoError(t, err)
-			require.Regexp(t, taken, string(said), "%v ended", process.Args)
+			require.Regexp(t, taken, string(output), "%v ended", process.Args)
 			return false
 		case <-ctx.Done():
 			require.Fail(t, "it does not answer", "%s of %v", url, process.Args)

@@ -18,14 +18,14 @@ func TestTakenPort(t *testing.T) {
 	t.Cleanup(func() { _ = other.Close() })
 	_, taken, err := net.SplitHostPort(other.Addr().String())
 	require.NoError(t, err)
-	tries := 0
+	attempts := 0
 	url := serve(t, "/mcp", func(port string) *exec.Cmd {
-		if tries++; tries == 1 {
+		if attempts++; attempts == 1 {
 			port = taken
 		}
 		return everything(t, port)
 	})
-	assert.Greater(t, tries, 1)
+	assert.Greater(t, attempts, 1)
 	answer, err := http.Get(url + "/mcp") //nolint:noctx // a test
 	require.NoError(t, err)
 	assert.NoError(t, answer.Body.Close())

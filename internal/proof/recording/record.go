@@ -74,7 +74,7 @@ func Make(t *testing.T, provider string, conversations []Conversation) {
 	for _, c := range conversations {
 		rec := &recorder{provider: at}
 		server := httptest.NewServer(rec)
-		c.Hold(t, server.URL)
+		c.Run(t, server.URL)
 		server.Close()
 		raw, err := json.MarshalIndent(rec.exchanges, "", " ")
 		require.NoError(t, err)

@@ -38,7 +38,7 @@ type Exchange struct {
 // Conversation is a recorded conversation. Hold has it with the server at an address, and checks its outcome.
 type Conversation struct {
 	Name string
-	Hold func(t *testing.T, address string)
+	Run  func(t *testing.T, address string)
 }
 
 // All returns the exchanges of all recordings.
@@ -71,7 +71,7 @@ func Play(t *testing.T, conversations []Conversation) {
 			p := &player{t: t, left: read(t, file)}
 			server := httptest.NewServer(p)
 			defer server.Close()
-			c.Hold(t, server.URL)
+			c.Run(t, server.URL)
 			assert.Empty(t, p.left, "so many exchanges were recorded and not asked for")
 		})
 	}

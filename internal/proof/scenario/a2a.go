@@ -23,11 +23,11 @@ func (x *Actor) a2aClient(agent string) (*a2aclient.Client, *a2a.AgentCard) {
 	return client, card
 }
 
-func says(parts ...a2a.Part) *a2a.MessageSendParams {
+func newMessage(parts ...a2a.Part) *a2a.MessageSendParams {
 	return &a2a.MessageSendParams{Message: a2a.NewMessage(a2a.MessageRoleUser, parts...)}
 }
 
-func saysTo(t *a2a.Task, parts ...a2a.Part) *a2a.MessageSendParams {
+func newTaskMessage(t *a2a.Task, parts ...a2a.Part) *a2a.MessageSendParams {
 	return &a2a.MessageSendParams{Message: a2a.NewMessageForTask(a2a.MessageRoleUser, t, parts...)}
 }
 
@@ -55,7 +55,7 @@ func a2aScenarios() []Story {
 				require.NoError(x, err)
 				return r.(*a2a.Task)
 			}
-			hello := says(a2a.TextPart{Text: "hello"})
+			hello := newMessage(a2a.TextPart{Text: "hello"})
 			task := send(hello)
 			assert.Equal(x, a2a.TaskStateCompleted, task.Status.State)
 			require.Len(x, task.Artifacts, 1)
@@ -65,7 +65,7 @@ func a2aScenarios() []Story {
 			assert.Equal(x, task.ContextID, run.text("chat_id"))
 			assert.Equal(x, task.ID, send(hello).ID, "the same message again is the same task")
 
-			second := says(a2a.TextPart{Text: "again"})
+			second := newMessage(a2a.TextPart{Text: "again"})
 			second.Message.ContextID = task.ContextID
 			again := send(second)
 			assert.Equal(x, task.ContextID, again.ContextID)
@@ -75,16 +75,16 @@ func a2aScenarios() []Story {
 			assert.Equal(x, "You said: again", textOf(got.Artifacts[0].Parts))
 			assert.Empty(x, got.History)
 
-			exact := send(says(a2a.TextPart{Text: "  as it was \n said  "}))
+			exact := send(newMessage(a2a.TextPart{Text: "  as it was \n said  "}))
 			assert.Equal(x, "  as it was \n said  ", textOf(exact.History[0].Parts))
 
-			failed := send(says(a2a.TextPart{Text: "/fail no luck"}))
+			failed := send(newMessage(a2a.TextPart{Text: "/fail no luck"}))
 			assert.Equal(x, a2a.TaskStateFailed, failed.Status.State)
 			assert.Contains(x, textOf(failed.Status.Message.Parts), "no luck")
 		}},
 		{Name: "a2a/a message waits for its task beyond the window", Settings: "brief", Run: func(x *Actor) {
 			client, _ := x.a2aClient(x.Agent)
-			r, err := client.SendMessage(x.Context(), says(a2a.TextPart{Text: "/sleep 1500ms"}))
+			r, err := client.SendMessage(x.Context(), newMessage(a2a.TextPart{Text: "/sleep 1500ms"}))
 			require.NoError(x, err)
 			assert.Equal(x, a2a.TaskStateCompleted, r.(*a2a.Task).Status.State)
 		}},
@@ -92,22 +92,22 @@ func a2aScenarios() []Story {
 			agent := x.post("/agents",
 				object{"name": "A", "approval": object{"mode": "always"}}).is(201).text("agent_id")
 			client, _ := x.a2aClient(agent)
-			r, err := client.SendMessage(x.Context(), says(a2a.TextPart{Text: "/ask Which city?"}))
+			r, err := client.SendMessage(x.Context(), newMessage(a2a.TextPart{Text: "/ask Which city?"}))
 			require.NoError(x, err)
 			task := r.(*a2a.Task)
 			assert.Equal(x, a2a.TaskStateInputRequired, task.Status.State)
 			assert.Equal(x, "Which city?", textOf(task.Status.Message.Parts))
-			r, err = client.SendMessage(x.Context(), saysTo(task, a2a.TextPart{Text: "Paris"}))
+			r, err = client.SendMessage(x.Context(), newTaskMessage(task, a2a.TextPart{Text: "Paris"}))
 			require.NoError(x, err)
 			assert.Equal(x, task.ID, r.(*a2a.Task).ID)
 			assert.Equal(x, "Answer: Paris", textOf(r.(*a2a.Task).Artifacts[0].Parts))
-			_, err = client.SendMessage(x.Context(), saysTo(task, a2a.TextPart{Text: "Rome"}))
+			_, err = client.SendMessage(x.Context(), newTaskMessage(task, a2a.TextPart{Text: "Rome"}))
 			assert.ErrorContains(x, err, "completed")
 
-			r, err = client.SendMessage(x.Context(), says(a2a.TextPart{Text: `/tool echo {"text":"a"}`}))
+			r, err = client.SendMessage(x.Context(), newMessage(a2a.TextPart{Text: `/tool echo {"text":"a"}`}))
 			require.NoError(x, err)
 			task = r.(*a2a.Task)
-			_, err = client.SendMessage(x.Context(), saysTo(task, a2a.TextPart{Text: "yes"}))
+			_, err = client.SendMessage(x.Context(), newTaskMessage(task, a2a.TextPart{Text: "yes"}))
 			assert.ErrorContains(x, err, "decisions", "a text approves nothing")
 			pending := task.Status.Message.Parts[1].(a2a.DataPart).Data["interrupts"].([]any)[0].(object)
 			assert.Equal(x, "echo", pending["tool"].(object)["name"])
@@ -119,11 +119,11 @@ func a2aScenarios() []Story {
 				"interrupt_id": {"decision": "approve"},
 			} {
 				_, err = client.SendMessage(x.Context(),
-					saysTo(task, a2a.DataPart{Data: object{"decisions": []object{bad}}}))
+					newTaskMessage(task, a2a.DataPart{Data: object{"decisions": []object{bad}}}))
 				assert.ErrorContains(x, err, field)
 				x.get("/runs/" + string(task.ID)).is(200)
 			}
-			r, err = client.SendMessage(x.Context(), saysTo(task, a2a.DataPart{Data: object{
+			r, err = client.SendMessage(x.Context(), newTaskMessage(task, a2a.DataPart{Data: object{
 				"decisions": []object{{"interrupt_id": pending["id"], "decision": "approve"}},
 			}}))
 			require.NoError(x, err)
@@ -153,27 +153,27 @@ func a2aScenarios() []Story {
 				}
 				return text, states, task
 			}
-			text, states, task := follow(says(a2a.TextPart{Text: "count\n/stream 5 30ms"}))
+			text, states, task := follow(newMessage(a2a.TextPart{Text: "count\n/stream 5 30ms"}))
 			assert.Equal(x, "You said: count\n1 2 3 4 5", text)
 			assert.Equal(x, a2a.TaskStateCompleted, states[len(states)-1])
 			assert.Equal(x, text, x.get("/runs/"+string(task)).is(200).text("result", "answer"))
-			_, states, paused := follow(says(a2a.TextPart{Text: "/ask Which?"}))
+			_, states, paused := follow(newMessage(a2a.TextPart{Text: "/ask Which?"}))
 			assert.Equal(x, a2a.TaskStateInputRequired, states[len(states)-1])
 			r, err := client.GetTask(x.Context(), &a2a.TaskQueryParams{ID: paused})
 			require.NoError(x, err)
-			text, states, _ = follow(saysTo(r, a2a.TextPart{Text: "this"}))
+			text, states, _ = follow(newTaskMessage(r, a2a.TextPart{Text: "this"}))
 			assert.Equal(x, "Answer: this", text)
 			assert.Equal(x, a2a.TaskStateCompleted, states[len(states)-1])
 		}},
 		{Name: "a2a/a task is cancelled, and one of another is not there", Run: func(x *Actor) {
 			client, _ := x.a2aClient(x.Agent)
-			atOnce := says(a2a.TextPart{Text: "/sleep 20s"})
+			atOnce := newMessage(a2a.TextPart{Text: "/sleep 20s"})
 			atOnce.Config = &a2a.MessageSendConfig{Blocking: new(bool)}
 			r, err := client.SendMessage(x.Context(), atOnce)
 			require.NoError(x, err)
 			task := r.(*a2a.Task)
 			assert.Contains(x, []a2a.TaskState{a2a.TaskStateSubmitted, a2a.TaskStateWorking}, task.Status.State)
-			_, err = client.SendMessage(x.Context(), saysTo(task, a2a.TextPart{Text: "x"}))
+			_, err = client.SendMessage(x.Context(), newTaskMessage(task, a2a.TextPart{Text: "x"}))
 			assert.ErrorIs(x, err, a2a.ErrUnsupportedOperation)
 			cancelled, err := client.CancelTask(x.Context(), &a2a.TaskIDParams{ID: task.ID})
 			require.NoError(x, err)
@@ -212,7 +212,7 @@ func a2aScenarios() []Story {
 				method string
 				params object
 				code   float64
-				says   string
+				want   string
 			}{
 				{"Dance", nil, -32601, "Dance"},
 				{"SendMessage", object{"message": object{"parts": []object{}}}, -32602, "parts"},
@@ -226,7 +226,7 @@ func a2aScenarios() []Story {
 			} {
 				a := call(bad.method, bad.params)
 				assert.Equal(x, bad.code, a.number("error", "code"), bad.method)
-				assert.Contains(x, a.text("error", "message"), bad.says)
+				assert.Contains(x, a.text("error", "message"), bad.want)
 			}
 			assert.Equal(x, -32600.0,
 				x.post("/a2a/"+x.Agent, object{"id": 1, "method": "GetTask"}).is(200).number("error", "code"))
@@ -240,7 +240,7 @@ func a2aScenarios() []Story {
 			client, _ := x.a2aClient(x.Agent)
 			file := func(f a2a.FilePartContent) *a2a.Task {
 				x.Helper()
-				r, err := client.SendMessage(x.Context(), says(a2a.TextPart{Text: "look"}, a2a.FilePart{File: f}))
+				r, err := client.SendMessage(x.Context(), newMessage(a2a.TextPart{Text: "look"}, a2a.FilePart{File: f}))
 				require.NoError(x, err)
 				return r.(*a2a.Task)
 			}
@@ -257,15 +257,15 @@ func a2aScenarios() []Story {
 				a2a.FileURI{URI: "https://example.com/a.png"}, a2a.FileURI{URI: part.URI + "x"},
 				a2a.FileBytes{Bytes: "?"}, a2a.FileBytes{Bytes: ""},
 			} {
-				_, err := client.SendMessage(x.Context(), says(a2a.FilePart{File: bad}))
+				_, err := client.SendMessage(x.Context(), newMessage(a2a.FilePart{File: bad}))
 				assert.Error(x, err, "%v", bad)
 			}
-			asked, err := client.SendMessage(x.Context(), says(a2a.TextPart{Text: "/ask Which?"}))
+			paused, err := client.SendMessage(x.Context(), newMessage(a2a.TextPart{Text: "/ask Which?"}))
 			require.NoError(x, err)
-			answered, err := client.SendMessage(x.Context(), saysTo(asked.(*a2a.Task), a2a.TextPart{Text: "this"},
+			answered, err := client.SendMessage(x.Context(), newTaskMessage(paused.(*a2a.Task), a2a.TextPart{Text: "this"},
 				a2a.FilePart{File: a2a.FileBytes{FileMeta: meta, Bytes: "aGk="}}))
 			require.NoError(x, err)
-			assert.Equal(x, asked.(*a2a.Task).ID, answered.(*a2a.Task).ID)
+			assert.Equal(x, paused.(*a2a.Task).ID, answered.(*a2a.Task).ID)
 		}},
 		{Name: "a2a/the agent's tasks are listed", Run: func(x *Actor) {
 			list := func(params object) reply {
@@ -312,7 +312,7 @@ func a2aScenarios() []Story {
 		{Name: "a2a/pauses and the end of a task are pushed in version 0.3", Run: func(x *Actor) {
 			client, card := x.a2aClient(x.Agent)
 			assert.True(x, card.Capabilities.PushNotifications)
-			asks := says(a2a.TextPart{Text: "/ask Which?"})
+			asks := newMessage(a2a.TextPart{Text: "/ask Which?"})
 			asks.Config = &a2a.MessageSendConfig{
 				PushConfig: &a2a.PushConfig{URL: x.address("ok"), Token: "s3cret-of-the-receiver",
 					Auth: &a2a.PushAuthInfo{Schemes: []string{"Bearer"}, Credentials: "s3cret-too"}},
@@ -336,7 +336,7 @@ func a2aScenarios() []Story {
 			require.NoError(x, err)
 			require.Len(x, configs, 1)
 			assert.Equal(x, a2a.PushConfig{ID: string(task.ID), URL: x.address("ok")}, configs[0].Config, "no token")
-			_, err = client.SendMessage(x.Context(), saysTo(task, a2a.TextPart{Text: "this"}))
+			_, err = client.SendMessage(x.Context(), newTaskMessage(task, a2a.TextPart{Text: "this"}))
 			require.NoError(x, err)
 			require.NoError(x, json.Unmarshal(x.awaitPosts("ok", 2)[1].raw, &pushed))
 			assert.Equal(x, a2a.TaskStateCompleted, pushed.Status.State)
@@ -347,8 +347,8 @@ func a2aScenarios() []Story {
 				return len(deliveries.list("deliveries")) == 2
 			})
 			assert.Equal(x, x.address("ok"), deliveries.text("deliveries", 0, "callback_url"))
-			for _, told := range []reply{deliveries, x.get("/runs/" + string(task.ID))} {
-				assert.NotContains(x, told.raw, "s3cret")
+			for _, response := range []reply{deliveries, x.get("/runs/" + string(task.ID))} {
+				assert.NotContains(x, response.raw, "s3cret")
 			}
 		}},
 		{Name: "a2a/where a task is pushed is set, replaced and deleted in version 1.0", Run: func(x *Actor) {

@@ -124,11 +124,11 @@ func (r restricted) refused(who *Actor) {
 		object{"filter": object{"agent_id": r.agent}, "confirm_count": 0}).is(200).number("matched"))
 	session, err := who.mcpClient()
 	require.NoError(r, err)
-	told, err := session.CallTool(r.Context(),
+	result, err := session.CallTool(r.Context(),
 		&mcp.CallToolParams{Name: "get_run", Arguments: object{"run_id": r.ended}})
 	require.NoError(r, err)
-	assert.True(r, told.IsError)
-	assert.NotContains(r, jsonOf(told), secretWord)
+	assert.True(r, result.IsError)
+	assert.NotContains(r, jsonOf(result), secretWord)
 	assert.NoError(r, session.Close())
 	assert.Equal(r, before, r.get("/runs/"+r.asks).is(200).raw, "what is refused changes nothing")
 }
@@ -229,7 +229,7 @@ func accessScenarios() []Story {
 		}},
 		{Name: "access/a message parked for an agent keeps its words to those who reach it", Run: func(x *Actor) {
 			r := x.restrict()
-			open := r.member.hold("chat_id", "open")
+			open := r.member.startLongRun("chat_id", "open")
 			parked := r.member.chat("agent_id", r.agent, "message", secretWord, "chat_id", "open", "on_conflict",
 				"enqueue").is(202)
 			assert.Equal(x, secretWord, parked.text("parked", "message"), "to whom it is said")
@@ -251,11 +251,11 @@ func accessScenarios() []Story {
 			Run: func(x *Actor) {
 				r := x.restrict()
 				outsider, words := x.colleague("member", "run"), strings.Repeat(secretWord+" ", 100)
-				// told returns the number of words that the model received with an outsider's last message, and with an
+				// result returns the number of words that the model received with an outsider's last message, and with an
 				// insider's after it.
-				told := func(chat string, between, followup bool) (outside, inside float64) {
+				inputTokens := func(chat string, between, followup bool) (outside, inside float64) {
 					outsider.chat("message", "hello", "chat_id", chat).is(200)
-					run := outsider.hold("chat_id", chat)
+					run := outsider.startLongRun("chat_id", chat)
 					if between {
 						r.member.chat("agent_id", r.agent, "message", words, "chat_id", chat, "on_conflict",
 							"enqueue").is(202)
@@ -269,21 +269,21 @@ func accessScenarios() []Story {
 					}
 					last := r.member.chat("message", "and now?", "chat_id", chat, "on_conflict", "enqueue").is(202)
 					x.stop(run)
-					asked := x.awaitTurn(parked.is(202).text("parked", "parked_id"), "completed")
-					assert.NotContains(x, asked.raw, secretWord)
+					turn := x.awaitTurn(parked.is(202).text("parked", "parked_id"), "completed")
+					assert.NotContains(x, turn.raw, secretWord)
 					next := x.awaitTurn(last.text("parked", "parked_id"), "completed")
-					return asked.number("usage", "input_tokens"), next.number("usage", "input_tokens")
+					return turn.number("usage", "input_tokens"), next.number("usage", "input_tokens")
 				}
 				for i, followup := range []bool{false, true} {
-					alone, before := told(fmt.Sprint("alone-", i), false, followup)
-					outside, inside := told(fmt.Sprint("shared-", i), true, followup)
+					alone, before := inputTokens(fmt.Sprint("alone-", i), false, followup)
+					outside, inside := inputTokens(fmt.Sprint("shared-", i), true, followup)
 					assert.Equal(x, alone, outside)
 					assert.Greater(x, inside, before+100, "whoever may, is told all of it")
 				}
 			}},
 		{Name: "access/a chat is not deleted over a parked message of others", Run: func(x *Actor) {
 			r := x.restrict()
-			open := r.member.hold("chat_id", "open")
+			open := r.member.startLongRun("chat_id", "open")
 			parked := r.member.chat("agent_id", r.agent, "message", "x", "chat_id", "open", "on_conflict",
 				"enqueue").is(202)
 			outsider := x.colleague("member", "run")
@@ -446,7 +446,7 @@ func rightScenarios() (stories []Story) {
 				group := x.post("/groups", object{"name": "g"}).is(201).text("group_id")
 				x.post("/groups/"+group+"/members", object{"user_id": member.User}).is(201)
 				agent := x.post("/agents", object{"name": "A", "group_ids": []string{group}}).is(201).text("agent_id")
-				run := x.hold("agent_id", agent)
+				run := x.startLongRun("agent_id", agent)
 				token := member.with(member.post("/runs/"+run+"/token", nil).is(201).text("token"))
 				task := object{"jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": object{"id": run}}
 				ctx, cancel := context.WithTimeout(x.Context(), known)
@@ -498,7 +498,7 @@ func rightScenarios() (stories []Story) {
 			}})
 	}
 	return append(stories, Story{Name: "right/a run's token ends a stream with its own time", Run: func(x *Actor) {
-		run := x.hold()
+		run := x.startLongRun()
 		// Within this number of seconds even a slow machine opens the stream.
 		made := x.post("/runs/"+run+"/token", object{"expires_in": 20}).is(201)
 		stream := x.with(made.text("token")).follow(run)

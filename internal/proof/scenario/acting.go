@@ -28,13 +28,13 @@ func actingScenarios() []Story {
 			assert.Equal(x, boss.User, seen.text("user_id"))
 			assert.Equal(x, boss.keyID, seen.text("api_key_id"))
 			// The model of a later turn receives the earlier one. A parked turn starts.
-			first := there.hold("agent_id", agent, "chat_id", "c")
+			first := there.startLongRun("agent_id", agent, "chat_id", "c")
 			parked := there.chat("agent_id", agent, "message", "after", "chat_id", "c", "on_conflict", "enqueue")
 			there.stop(first)
 			turn := there.awaitTurn(parked.is(202).text("parked", "parked_id"), "completed")
 			assert.Equal(x, 1.0, turn.number("attempt"), "its user and key are looked for where they are")
 			// A token for a run there works there.
-			held := there.hold("agent_id", agent)
+			held := there.startLongRun("agent_id", agent)
 			token := there.with(there.post("/runs/"+held+"/token", nil).is(201).text("token"))
 			token.follow(held).until("init")
 			token.get("/runs/"+held, "X-Organization", x.Organization).problem(403, "insufficient_permission")
@@ -53,7 +53,7 @@ func actingScenarios() []Story {
 			there := boss.acting(x.Organization)
 			there.Agent = x.Agent
 			x.patch("/organization", object{"caps": object{"organization": 1}}).is(200)
-			held := there.hold()
+			held := there.startLongRun()
 			x.chat("message", "x").problem(429, "organization_concurrency_cap")
 			boss.chat("message", "x").is(200)
 			assert.Equal(x, 1.0, there.get("/me").is(200).number("activity", "active_runs_of_user"))
@@ -69,7 +69,7 @@ func actingScenarios() []Story {
 		}},
 		{Name: "acting/a stream ends with the operator's key", Run: func(x *Actor) {
 			boss := newActor(x.T, x.world, x.receiver).operator()
-			run := x.hold()
+			run := x.startLongRun()
 			stream := boss.acting(x.Organization).follow(run)
 			stream.until("init")
 			x.with(x.world.Key).delete("/api-keys/" + boss.keyID).is(204)

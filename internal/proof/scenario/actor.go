@@ -348,8 +348,8 @@ func (x *Actor) begin(pairs ...string) string {
 	return x.chat(append(pairs, "wait", "false")...).is(202).text("run_id")
 }
 
-// hold starts a run that continues until it is cancelled, at the latest at the end of the scenario.
-func (x *Actor) hold(pairs ...string) string {
+// startLongRun starts a run that continues until it is cancelled, at the latest at the end of the scenario.
+func (x *Actor) startLongRun(pairs ...string) string {
 	x.Helper()
 	run := x.begin(append(pairs, "message", "/sleep 2m")...)
 	x.Cleanup(func() {

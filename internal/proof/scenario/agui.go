@@ -30,7 +30,7 @@ func (x *Actor) frontEnd(agent, thread string) *frontEnd {
 	return &frontEnd{x: x, agent: agent, thread: thread, more: object{}}
 }
 
-func (f *frontEnd) says(id, text string) *frontEnd {
+func (f *frontEnd) addMessage(id, text string) *frontEnd {
 	f.messages = append(f.messages, object{"id": id, "role": "user", "content": text})
 	return f
 }
@@ -115,8 +115,8 @@ func (f *frontEnd) text() string {
 		if m["role"] == "user" {
 			break
 		}
-		if said, _ := m["content"].(string); m["role"] == "assistant" && said != "" {
-			list = append(list, said)
+		if content, _ := m["content"].(string); m["role"] == "assistant" && content != "" {
+			list = append(list, content)
 		}
 	}
 	slices.Reverse(list)
@@ -143,7 +143,7 @@ func (e exchange) of(kind string) object {
 func aguiScenarios() []Story {
 	return []Story{
 		{Name: "agui/a thread is a chat, and a request that is sent again is heard again", Run: func(x *Actor) {
-			f := x.frontEnd(x.Agent, "talk-1").says("u1", "hello")
+			f := x.frontEnd(x.Agent, "talk-1").addMessage("u1", "hello")
 			first := f.runs("r1")
 			assert.Equal(x, object{"type": "success"}, first.outcome())
 			assert.Equal(x, "1.0", first.events[0]["protocolVersion"])
@@ -155,15 +155,15 @@ func aguiScenarios() []Story {
 			assert.Equal(x, "You said: hello", f.text())
 			assert.Len(x, f.messages, 2)
 
-			second := f.says("u2", "again").runs("r3")
+			second := f.addMessage("u2", "again").runs("r3")
 			assert.Equal(x, 2.0, x.get("/runs/"+second.run).is(200).number("turn"))
 			assert.Equal(x, "You said: again", f.text())
-			failed := f.says("u3", "/fail no luck").runs("r4").end()
+			failed := f.addMessage("u3", "/fail no luck").runs("r4").end()
 			assert.Equal(x, "RUN_ERROR", failed["type"])
 			assert.Contains(x, failed["message"], "no luck")
 		}},
 		{Name: "agui/a front end executes its tools", Run: func(x *Actor) {
-			f := x.frontEnd(x.Agent, "talk-2").says("u1", "do it\n"+tool("paint", object{"color": "red"}))
+			f := x.frontEnd(x.Agent, "talk-2").addMessage("u1", "do it\n"+tool("paint", object{"color": "red"}))
 			f.more["tools"] = []object{{"name": "paint", "description": "Paints.", "parameters": object{
 				"type": "object", "properties": object{"color": object{"type": "string"}}}}}
 			first := f.runs("r1")
@@ -180,25 +180,25 @@ func aguiScenarios() []Story {
 			assert.Equal(x, first.run, f.runs("r2").run, "the request is sent again")
 			assert.Equal(x, "You said: do it|Answer: painted", strings.ReplaceAll(f.text(), "\n", ""))
 
-			f.says("u2", tool("paint", object{"color": "blue"})).runs("r3")
+			f.addMessage("u2", tool("paint", object{"color": "blue"})).runs("r3")
 			pending := f.messages[len(f.messages)-1]["toolCalls"].([]any)[0].(object)["id"]
 			f.messages = append(f.messages,
 				object{"id": "t2", "role": "tool", "toolCallId": pending, "content": "done"})
-			both := f.says("u3", "and hello").runs("r4")
+			both := f.addMessage("u3", "and hello").runs("r4")
 			assert.Equal(x, object{"type": "success"}, both.outcome())
 			assert.Contains(x, f.text(), "Answer: done")
 			assert.Contains(x, f.text(), "You said: and hello", "what the user said meanwhile is answered, too")
 
-			f.says("u4", tool("paint", object{"color": "green"})).runs("r5")
-			assert.Equal(x, object{"type": "success"}, f.says("u5", "never mind").runs("r6").outcome())
+			f.addMessage("u4", tool("paint", object{"color": "green"})).runs("r5")
+			assert.Equal(x, object{"type": "success"}, f.addMessage("u5", "never mind").runs("r6").outcome())
 			assert.Contains(x, f.text(), "Answer: (no output: the user continued without it)")
 			assert.Contains(x, f.text(), "You said: never mind")
 		}},
 		{Name: "agui/approvals and questions are interrupts", Run: func(x *Actor) {
-			f := x.frontEnd(x.careful(), "talk-3").says("u1", tool("echo", object{"text": "a"}))
-			asked := f.runs("r1").outcome()
-			assert.Equal(x, "interrupt", asked["type"])
-			one := asked["interrupts"].([]any)[0].(object)
+			f := x.frontEnd(x.careful(), "talk-3").addMessage("u1", tool("echo", object{"text": "a"}))
+			outcome := f.runs("r1").outcome()
+			assert.Equal(x, "interrupt", outcome["type"])
+			one := outcome["interrupts"].([]any)[0].(object)
 			assert.Equal(x, "tool_call", one["reason"])
 			edits := func(text any) {
 				f.more["resume"] = []object{{"interruptId": one["id"], "status": "resolved",
@@ -218,15 +218,15 @@ func aguiScenarios() []Story {
 			assert.Equal(x, second.run, f.runs("r3").run, "answers of a thread that went on are its history")
 
 			delete(f.more, "resume")
-			asked = f.says("u2", "/ask Which city?").runs("r4").outcome()
-			one = asked["interrupts"].([]any)[0].(object)
+			outcome = f.addMessage("u2", "/ask Which city?").runs("r4").outcome()
+			one = outcome["interrupts"].([]any)[0].(object)
 			assert.Equal(x, "Which city?", one["message"])
 			f.more["resume"] = []object{{"interruptId": one["id"], "status": "resolved", "payload": "Paris"}}
 			f.runs("r5")
 			assert.Equal(x, "Answer: Paris", f.text())
 		}},
 		{Name: "agui/a connection that was cut is taken up", Run: func(x *Actor) {
-			f := x.frontEnd(x.Agent, "talk-4").says("u1", "count\n/stream 30 100ms")
+			f := x.frontEnd(x.Agent, "talk-4").addMessage("u1", "count\n/stream 30 100ms")
 			response, lines := f.open("r1")
 			for lines.Scan() {
 				if strings.Contains(lines.Text(), "TEXT_MESSAGE_CONTENT") {
@@ -245,7 +245,7 @@ func aguiScenarios() []Story {
 			assert.Equal(x, f.text(), x.get("/runs/"+again.run).is(200).text("result", "answer"))
 		}},
 		{Name: "agui/what is wrong is named, and a thread of others is closed", Run: func(x *Actor) {
-			f := x.frontEnd(x.Agent, "talk-5").says("u1", "hello")
+			f := x.frontEnd(x.Agent, "talk-5").addMessage("u1", "hello")
 			for field, change := range map[string]object{
 				"body.threadId":         {"threadId": "a/b"},
 				"body.runId":            {"runId": ""},
@@ -267,7 +267,7 @@ func aguiScenarios() []Story {
 			f.runs("r1")
 			y := newActor(x.T, x.world, x.receiver)
 			y.post("/agui/"+x.Agent, f.body("r1")).problem(403, "outside_organization")
-			other := y.frontEnd(y.Agent, "talk-5").says("u1", "mine")
+			other := y.frontEnd(y.Agent, "talk-5").addMessage("u1", "mine")
 			assert.NotEqual(x, "", other.runs("r1").run, "a thread's id is an organization's own")
 			assert.Equal(x, "You said: mine", other.text())
 		}},

@@ -129,7 +129,7 @@ func waiting() map[string]func(y *Actor) reply {
 			return y.respond(long+tool("get_weather", object{"place": "Oslo"}), "tools", []object{weather})
 		},
 		"a front end": func(y *Actor) reply {
-			f := y.frontEnd(y.Agent, fmt.Sprint("t", len(y.get("/runs").list("runs")))).says("u1", long+asks)
+			f := y.frontEnd(y.Agent, fmt.Sprint("t", len(y.get("/runs").list("runs")))).addMessage("u1", long+asks)
 			if me := y.get("/me"); me.number("budgets", 0, "tokens") < 400 {
 				f.runs("r1")
 				return me

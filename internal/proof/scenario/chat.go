@@ -70,7 +70,7 @@ func chatScenarios() []Story {
 			assert.Equal(x, [2]string{"true", "true"}, headers(other))
 		}},
 		{Name: "chat/a followup takes its key by header or member", Run: func(x *Actor) {
-			run := x.hold("chat_id", "c")
+			run := x.startLongRun("chat_id", "c")
 			send := func(body object, header ...string) reply {
 				return x.post("/runs/"+run+"/followups", body, header...)
 			}
@@ -243,12 +243,12 @@ func chatScenarios() []Story {
 			two := x.chat("message", "two", "chat_id", one.text("chat_id")).is(200)
 			assert.Equal(x, one.text("chat_id"), two.text("chat_id"))
 			messages := x.get("/chats/" + one.text("chat_id") + "/messages").is(200)
-			var said []string
+			var got []string
 			for i := range messages.list("messages") {
-				said = append(said, messages.text("messages", i, "role")+": "+messages.text("messages", i, "content"))
+				got = append(got, messages.text("messages", i, "role")+": "+messages.text("messages", i, "content"))
 			}
 			assert.Equal(x, []string{"user: one", "assistant: You said: one", "user: two", "assistant: You said: two"},
-				said)
+				got)
 			first := x.get("/chats/" + one.text("chat_id") + "/messages?limit=3").is(200)
 			assert.Len(x, first.list("messages"), 3)
 			rest := x.get("/chats/" + one.text("chat_id") + "/messages?limit=3&cursor=" +

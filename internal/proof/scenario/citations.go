@@ -42,8 +42,8 @@ func (x *Actor) librarian(members ...any) librarian {
 	return l
 }
 
-// places returns the responses to all ways in which a user can read a run's result.
-func (l librarian) places(who *Actor, run, chat string) map[string]string {
+// responses returns the responses to all ways in which a user can read a run's result.
+func (l librarian) responses(who *Actor, run, chat string) map[string]string {
 	l.Helper()
 	return map[string]string{
 		"run":      who.get("/runs/" + run).is(200).raw,
@@ -130,11 +130,11 @@ func citationScenarios() []Story {
 			a := x.chat("agent_id", l.library, "message", "Where is the swordfish?").is(200)
 			assert.True(x, strings.HasSuffix(a.text("answer"), "\nSources: [1]"), a.text("answer"))
 			assert.Equal(x, l.document, a.text("citations", 0, "document_id"))
-			asked := x.chat("agent_id", l.library, "message", "/ask Which swordfish?\nthanks").is(202)
-			x.post("/runs/"+asked.text("run_id")+"/resume", object{"decisions": []object{
-				{"interrupt_id": asked.interrupt(0), "decision": "answer", "message": "that one"},
+			paused := x.chat("agent_id", l.library, "message", "/ask Which swordfish?\nthanks").is(202)
+			x.post("/runs/"+paused.text("run_id")+"/resume", object{"decisions": []object{
+				{"interrupt_id": paused.interrupt(0), "decision": "answer", "message": "that one"},
 			}}).is(200)
-			ended := x.await(asked.text("run_id"), "completed")
+			ended := x.await(paused.text("run_id"), "completed")
 			assert.Equal(x, 1, strings.Count(ended.text("result", "answer"), "Sources: [1]"), "searched once")
 		}},
 		{Name: "citations/an agent without knowledge bases finds nothing to search", Run: func(x *Actor) {
@@ -194,8 +194,8 @@ func citationScenarios() []Story {
 			x.delete("/knowledge-bases/" + l.base).is(204)
 			none = l.reader.chat("agent_id", l.library, "message", "/search swordfish").is(200)
 			assert.Equal(x, "search → nothing was found", none.text("answer"))
-			for place, told := range l.places(x, before.text("run_id"), "b") {
-				assert.Contains(x, told, "deleted", place)
+			for endpoint, body := range l.responses(x, before.text("run_id"), "b") {
+				assert.Contains(x, body, "deleted", endpoint)
 			}
 			assert.Equal(x, l.base, x.get("/agents/"+l.library).is(200).text("knowledge_base_ids", 0), "its id stays")
 			x.patch("/agents/"+l.library, object{"description": "still"}).is(200)
@@ -211,17 +211,17 @@ func citationScenarios() []Story {
 			require.Len(x, a.list("citations"), 1)
 			require.NotContains(x, a.text("answer"), unsaid)
 			run := a.text("run_id")
-			for place, told := range l.places(l.reader, run, "c") {
-				assert.Contains(x, told, unsaid, place)
-				assert.NotContains(x, told, `"found"`, place)
+			for endpoint, body := range l.responses(l.reader, run, "c") {
+				assert.Contains(x, body, unsaid, endpoint)
+				assert.NotContains(x, body, `"found"`, endpoint)
 			}
-			for place, told := range l.places(l.outsider, run, "c") {
-				assert.NotContains(x, told, unsaid, place)
-				assert.NotContains(x, told, l.document, place)
-				assert.Contains(x, told, "restricted", place)
+			for endpoint, body := range l.responses(l.outsider, run, "c") {
+				assert.NotContains(x, body, unsaid, endpoint)
+				assert.NotContains(x, body, l.document, endpoint)
+				assert.Contains(x, body, "restricted", endpoint)
 			}
-			told := l.outsider.get("/runs/" + run).is(200)
-			one, err := json.Marshal(told.at("result", "citations"))
+			response := l.outsider.get("/runs/" + run).is(200)
+			one, err := json.Marshal(response.at("result", "citations"))
 			require.NoError(x, err)
 			assert.JSONEq(x, `[{"n":1,"state":"restricted"}]`, string(one))
 			pushed := x.awaitPushes("ok", 1)[0]
@@ -239,20 +239,20 @@ func citationScenarios() []Story {
 			assert.Contains(x, x.get("/runs/"+run).is(200).raw, unsaid, "an admin may")
 
 			x.delete("/knowledge-bases/" + l.base + "/documents/" + l.document).is(204)
-			for place, told := range l.places(x, run, "c") {
-				assert.NotContains(x, told, unsaid, place)
-				assert.Contains(x, told, "deleted", place)
+			for endpoint, body := range l.responses(x, run, "c") {
+				assert.NotContains(x, body, unsaid, endpoint)
+				assert.Contains(x, body, "deleted", endpoint)
 			}
 		}},
 		{Name: "citations/a run that goes on is not shown what is gone", Run: func(x *Actor) {
 			l := x.librarian()
-			asked := l.reader.chat("agent_id", l.library, "message",
+			paused := l.reader.chat("agent_id", l.library, "message",
 				"/search swordfish\nhm\n/ask More?\nwell\n/tool current_time {}").is(202)
-			run := asked.text("run_id")
+			run := paused.text("run_id")
 			x.patch("/knowledge-bases/"+l.base+"/documents/"+l.document, object{"group_ids": []string{}}).is(200)
 			x.delete("/knowledge-bases/" + l.base + "/documents/" + l.document).is(204)
 			l.reader.post("/runs/"+run+"/resume", object{"decisions": []object{
-				{"interrupt_id": asked.interrupt(0), "decision": "answer", "message": "yes"},
+				{"interrupt_id": paused.interrupt(0), "decision": "answer", "message": "yes"},
 			}}).is(200)
 			ended := l.reader.await(run, "completed")
 			assert.Contains(x, ended.text("result", "steps", 0, "output"), "deleted")
@@ -287,9 +287,9 @@ func citationScenarios() []Story {
 				Name: name, Arguments: object{"message": "/search swordfish"},
 			})
 			require.NoError(x, err)
-			told := r.StructuredContent.(object)
-			require.Len(x, told["citations"], 1)
-			assert.Equal(x, l.document, told["citations"].([]any)[0].(object)["document_id"])
+			content := r.StructuredContent.(object)
+			require.Len(x, content["citations"], 1)
+			assert.Equal(x, l.document, content["citations"].([]any)[0].(object)["document_id"])
 			task := x.send(http.MethodPost, "/a2a/"+l.library, object{
 				"jsonrpc": "2.0", "id": 1, "method": "message/send",
 				"params": object{"message": object{

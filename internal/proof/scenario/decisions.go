@@ -338,7 +338,7 @@ func (p *pausing) closedTo(who *Actor) {
 		"task's cancel": who.post("/a2a/"+p.agent, task("tasks/cancel")),
 		"task's stream": who.post("/a2a/"+p.agent, task("tasks/resubscribe")),
 		"push":          who.post("/a2a/"+p.agent, task("tasks/pushNotificationConfig/get")),
-		"thread":        who.post("/agui/"+p.agent, who.frontEnd(p.agent, p.chat).says("u", "x").body("r")),
+		"thread":        who.post("/agui/"+p.agent, who.frontEnd(p.agent, p.chat).addMessage("u", "x").body("r")),
 		"agent":         who.get("/agents/" + p.agent), "tools": who.get("/agents/" + p.agent + "/tools"),
 	} {
 		assert.Equal(p, 403, a.status, "%s: %s", what, a.raw)

@@ -14,10 +14,10 @@ import (
 func deletionScenarios() []Story {
 	var all []Story
 	for _, d := range deletions {
-		all = append(all, Story{Name: "deletion/of " + d.of, Run: func(x *Actor) { d.tell(newGarden(x, nil)) }})
+		all = append(all, Story{Name: "deletion/of " + d.of, Run: func(x *Actor) { d.run(newGarden(x, nil)) }})
 	}
 	for _, d := range knowledgeDeletions {
-		all = append(all, Story{Name: "deletion/of " + d.of, Run: func(x *Actor) { d.tell(newGarden(x, nil)) }})
+		all = append(all, Story{Name: "deletion/of " + d.of, Run: func(x *Actor) { d.run(newGarden(x, nil)) }})
 	}
 	return all
 }
@@ -30,7 +30,7 @@ func Deletion(t *testing.T, h Harness, left func(word string) []string) {
 	for _, d := range slices.Concat(deletions, knowledgeDeletions) {
 		t.Run(d.of, func(t *testing.T) {
 			g := newGarden(newActor(t, world, receiver), left)
-			d.tell(g)
+			d.run(g)
 			g.operator().delete("/organizations/" + g.Organization)
 			g.emptied("", left)
 		})
@@ -38,8 +38,8 @@ func Deletion(t *testing.T, h Harness, left func(word string) []string) {
 }
 
 type deletion struct {
-	of   string
-	tell func(g *garden)
+	of  string
+	run func(g *garden)
 }
 
 var deletions = []deletion{
@@ -183,7 +183,7 @@ func (g *garden) converse(y *Actor) (chats []string) {
 	g.post("/runs/"+paused.text("run_id")+"/resume", decisions).is(200)
 	y.await(paused.text("run_id"), "completed")
 
-	run := y.hold("chat_id", in("busy"), "note", "file:"+g.plant("file of a run that is cut short"))
+	run := y.startLongRun("chat_id", in("busy"), "note", "file:"+g.plant("file of a run that is cut short"))
 	park := func(pairs ...string) string {
 		return y.chat(append(pairs, "chat_id", chats[4], "on_conflict", "enqueue")...).is(202).text("parked",
 			"parked_id")

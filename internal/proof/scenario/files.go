@@ -74,7 +74,7 @@ func fileScenarios() []Story {
 		{Name: "files/of a parked message that is taken back", Run: func(x *Actor) {
 			file, alone := x.file("shared"), x.file("of the parked message alone")
 			x.chat("message", "keep", "file_ids", file, "chat_id", "keep").is(200)
-			run := x.hold("chat_id", "busy")
+			run := x.startLongRun("chat_id", "busy")
 			parked := x.chat("message", "later", "file_ids", file+","+alone, "chat_id", "busy", "on_conflict",
 				"enqueue").is(202).text("parked", "parked_id")
 			x.delete("/runs/" + run + "/parked/" + parked).is(204)
@@ -86,7 +86,7 @@ func fileScenarios() []Story {
 			Run: func(x *Actor) {
 				shared := x.file("shared")
 				x.chat("message", "keep", "file_ids", shared, "chat_id", "keep").is(200)
-				run := x.hold("chat_id", "busy")
+				run := x.startLongRun("chat_id", "busy")
 				var alone []string
 				for i := range 5 {
 					pairs := []string{"message", "later", "chat_id", "busy", "on_conflict", "enqueue"}
@@ -104,7 +104,7 @@ func fileScenarios() []Story {
 				assert.Equal(x, "shared", x.get("/files/"+shared).is(200).raw)
 				x.get("/runs/"+run).problem(404, "not_found")
 
-				run = x.hold("chat_id", "again")
+				run = x.startLongRun("chat_id", "again")
 				last := x.file("of the cancelled turn alone")
 				parked := x.chat("message", "/sleep 1m", "file_ids", shared+","+last, "chat_id", "again", "on_conflict",
 					"enqueue").is(202).text("parked", "parked_id")
@@ -119,7 +119,7 @@ func fileScenarios() []Story {
 			file := x.file("shared")
 			x.chat("message", "one", "file_ids", file, "chat_id", "c", "idempotency_key", "k").is(200)
 			x.chat("message", "one", "file_ids", file, "chat_id", "c", "idempotency_key", "k").is(200)
-			run := x.hold("chat_id", "busy")
+			run := x.startLongRun("chat_id", "busy")
 			x.chat("message", "two", "file_ids", file, "chat_id", "busy").problem(409, "chat_busy")
 			x.chat("message", "two", "file_ids", file, "chat_id", "not a name").names("chat_id")
 			x.stop(run)

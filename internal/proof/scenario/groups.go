@@ -99,9 +99,9 @@ func groupScenarios() []Story {
 			x.post("/runs/"+run+"/resume", decide(interrupt)).is(200) // an admin
 			x.await(run, "completed")
 			// A question is answered by the user who is asked.
-			asked := other.chat("agent_id", agent, "message", "/ask Which?").is(202)
-			other.post("/runs/"+asked.text("run_id")+"/resume",
-				object{"decisions": []object{{"interrupt_id": asked.interrupt(0), "decision": "answer",
+			paused := other.chat("agent_id", agent, "message", "/ask Which?").is(202)
+			other.post("/runs/"+paused.text("run_id")+"/resume",
+				object{"decisions": []object{{"interrupt_id": paused.interrupt(0), "decision": "answer",
 					"message": "this"}}}).is(200)
 		}},
 		{Name: "audit/who stopped, deleted, sent again, took out or tried what", Run: func(x *Actor) {
@@ -121,12 +121,12 @@ func groupScenarios() []Story {
 				assert.Equal(x, kind, entry["subject"].(object)["kind"])
 				assert.Equal(x, y.User, entry["user_id"])
 			}
-			run := y.hold()
+			run := y.startLongRun()
 			logged("cancel-run", "run", run, y.post("/runs/"+run+"/cancel", object{"reason": "secret words"}))
-			run = y.hold("chat_id", "stopped")
+			run = y.startLongRun("chat_id", "stopped")
 			logged("cancel-runs", "run", run,
 				y.post("/runs/cancel", object{"filter": object{"chat_id": "stopped"}, "confirm_count": 1}))
-			y.hold("chat_id", "gone")
+			y.startLongRun("chat_id", "gone")
 			logged("delete-chat", "chat", "gone", y.delete("/chats/gone"))
 			idle := y.chat("message", "x", "callback_url", x.address("ok")).is(200)
 			logged("delete-chat", "chat", idle.text("chat_id"), y.delete("/chats/"+idle.text("chat_id")))

@@ -150,7 +150,7 @@ func hazardScenarios() []Story {
 		{Name: "hazard06/resume at the cap", Run: func(x *Actor) {
 			x.patch("/users/"+x.User, object{"concurrency_cap": 1}).is(200)
 			a := x.chat("message", "/ask Which?\n/sleep 500ms", "chat_id", "c").is(202)
-			busy := x.hold()
+			busy := x.startLongRun()
 			assert.Equal(x, 200, x.chat("message", "this", "chat_id", "c").status)
 			x.chat("message", "x").problem(429, "user_concurrency_cap")
 			x.stop(busy)
@@ -158,7 +158,7 @@ func hazardScenarios() []Story {
 			x.chat("message", "x").is(200)
 		}},
 		{Name: "hazard07/the lock is handed over without a gap", Run: func(x *Actor) {
-			run := x.hold("chat_id", "c")
+			run := x.startLongRun("chat_id", "c")
 			var parked []string
 			for i := range 5 {
 				parked = append(parked,
@@ -251,13 +251,13 @@ func hazardScenarios() []Story {
 			x.await(run, "completed")
 		}},
 		{Name: "hazard15/a refused stream is plain JSON", Run: func(x *Actor) {
-			x.hold("chat_id", "c")
+			x.startLongRun("chat_id", "c")
 			a := x.chat("message", "x", "chat_id", "c", "streaming", "true").problem(409, "chat_busy")
 			assert.Equal(x, "application/json", a.header.Get("Content-Type"))
 		}},
 		{Name: "hazard17/names and e-mails in the form change no attribution", Run: func(x *Actor) {
 			x.patch("/users/"+x.User, object{"concurrency_cap": 1}).is(200)
-			x.hold()
+			x.startLongRun()
 			for i := range 3 {
 				x.chat("message", "x", "user", fmt.Sprint("u", i), "email", fmt.Sprintf("u%d@example.com", i),
 					"user_id", x.Agent).problem(429, "user_concurrency_cap")
@@ -283,7 +283,7 @@ func hazardScenarios() []Story {
 			assert.Empty(x, x.pushes("ok"), "no push after deletion")
 		}},
 		{Name: "hazard20/exactly five parked under concurrency", Run: func(x *Actor) {
-			x.hold("chat_id", "c")
+			x.startLongRun("chat_id", "c")
 			counts := at64(func(i int) int {
 				return x.chat("message", fmt.Sprint(i), "chat_id", "c", "on_conflict", "enqueue").status
 			})
@@ -304,7 +304,7 @@ func hazardScenarios() []Story {
 		}},
 		{Name: "hazard21/busy chat before cap", Run: func(x *Actor) {
 			x.patch("/users/"+x.User, object{"concurrency_cap": 1}).is(200)
-			x.hold("chat_id", "c")
+			x.startLongRun("chat_id", "c")
 			x.chat("message", "x", "chat_id", "c").problem(409, "chat_busy")
 			x.chat("message", "x", "chat_id", "d").problem(429, "user_concurrency_cap")
 		}},

@@ -188,11 +188,11 @@ func knowledgeScenarios() []Story {
 		}},
 		{Name: "knowledge/a document from an address, which is fetched anew", Run: func(x *Actor) {
 			var mu sync.Mutex
-			text, asked := "<title>News</title><h1>Today</h1><p>The word is swordfish.</p>", 0
+			text, requests := "<title>News</title><h1>Today</h1><p>The word is swordfish.</p>", 0
 			address := x.publish("news", func(w http.ResponseWriter, q *http.Request) {
 				mu.Lock()
 				defer mu.Unlock()
-				asked++
+				requests++
 				w.Header().Set("ETag", fmt.Sprintf("%q", text))
 				if q.Header.Get("If-None-Match") == fmt.Sprintf("%q", text) {
 					w.WriteHeader(http.StatusNotModified)

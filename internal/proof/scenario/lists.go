@@ -83,7 +83,7 @@ func listScenarios() []Story {
 			y := x.colleague("member", "run")
 			x.patch("/users/"+y.User, object{"concurrency_cap": 3}).is(200)
 			for _, who := range []*Actor{x, y, y} {
-				x.await(who.hold("agent_id", x.Agent), "running")
+				x.await(who.startLongRun("agent_id", x.Agent), "running")
 			}
 			x.chat("message", "/ask Which?").is(202)
 			now := x.get("/organization/activity").is(200)
@@ -285,7 +285,7 @@ func filteredRuns(x *Actor) {
 	done := later(x.chat("message", "x", "chat_id", "one").is(200).text("run_id"))
 	failed := later(y.chat("agent_id", x.Agent, "message", "/fail no").is(500).text("run_id"))
 	waits := later(x.chat("message", "/ask Which?", "chat_id", "two").is(202).text("run_id"))
-	held := y.hold("agent_id", x.Agent)
+	held := y.startLongRun("agent_id", x.Agent)
 	x.await(held, "running")
 	key := y.keyID(x)
 	for query, want := range map[string][]string{
@@ -369,8 +369,8 @@ func filteredResources(x *Actor) {
 	}
 	x.patch("/knowledge-bases/"+other, object{"group_ids": []string{group}}).is(200)
 	z := x.colleague("member", "run")
-	told := ids(z.get("/documents"), "documents", "document_id")
-	assert.Equal(x, []string{ready}, told, "of the others nothing is told")
+	got := ids(z.get("/documents"), "documents", "document_id")
+	assert.Equal(x, []string{ready}, got, "of the others nothing is told")
 	rotated := x.post("/api-keys/"+y.keyID(x)+"/rotate", object{"overlap_seconds": 600}).is(200)
 	until, err := time.Parse(time.RFC3339, rotated.text("previous_until"))
 	require.NoError(x, err)
@@ -470,11 +470,11 @@ func pastInterrupts(x *Actor) {
 		decided.at("interrupts", 0, "decision", "decision"), decided.at("interrupts", 0, "decision", "decided_by"),
 		decided.at("interrupts", 0, "decision", "arguments"),
 	})
-	asked := decided.text("interrupts", 0, "created_at")
-	assert.GreaterOrEqual(x, decided.text("interrupts", 0, "decision", "at"), asked)
-	said := x.get(at + "/messages").is(200)
-	assert.Equal(x, []string{"user", "assistant"}, ids(said, "messages", "role"))
-	assert.Equal(x, "think\n"+call, said.text("messages", 0, "content"))
+	createdAt := decided.text("interrupts", 0, "created_at")
+	assert.GreaterOrEqual(x, decided.text("interrupts", 0, "decision", "at"), createdAt)
+	messages := x.get(at + "/messages").is(200)
+	assert.Equal(x, []string{"user", "assistant"}, ids(messages, "messages", "role"))
+	assert.Equal(x, "think\n"+call, messages.text("messages", 0, "content"))
 	plain := x.chat("message", "x").is(200).text("run_id")
 	assert.Empty(x, x.get("/runs/"+plain+"/interrupts").is(200).list("interrupts"))
 }

@@ -516,14 +516,14 @@ func (m *matrix) refused(t *testing.T) {
 	tokenOf := m.made["own run"]["run_id"]
 	token := m.home.post("/runs/"+tokenOf+"/token", nil).is(201).text("token")
 	before := []string{m.home.inventory(), m.other.inventory(), m.nobody.inventory()}
-	asked := 0
+	requests := 0
 	for _, route := range slices.Sorted(maps.Keys(rights)) {
 		r := rights[route]
 		if r.level == "" {
 			continue
 		}
 		for _, c := range m.cells(route, r, token) {
-			asked++
+			requests++
 			a := m.home.with(c.key).acting(c.in).ask(route, r, c.o)
 			assert.Equal(t, c.status, a.status, "%s %s: %s", route, c.what, a.raw)
 			assert.Equal(t, c.code, a.body["code"], "%s %s: %s", route, c.what, a.raw)
@@ -531,18 +531,18 @@ func (m *matrix) refused(t *testing.T) {
 			assert.NotContains(t, fmt.Sprint(a.header), secretWord, "%s %s", route, c.what)
 		}
 		if body, is := joins[route]; is {
-			asked++
+			requests++
 			into := right{level: r.level, object: "chat", body: body}
 			a := m.home.with(m.keys["of a member"]).ask(route, into, m.made["own chat"])
 			assert.Equal(t, 403, a.status, "%s into another user's chat: %s", route, a.raw)
 			assert.NotContains(t, a.raw, secretWord, route)
 		}
 	}
-	asked += m.unlisted(t)
+	requests += m.unlisted(t)
 	for i, x := range []*Actor{m.home, m.other, m.nobody} {
 		assert.Equal(t, before[i], x.inventory(), "what is refused changes nothing")
 	}
-	t.Log(asked, "requests were refused")
+	t.Log(requests, "requests were refused")
 }
 
 // cells returns the requests that an endpoint must refuse.
@@ -638,7 +638,7 @@ func (m *matrix) cells(route string, r right, token string) (list []cell) {
 
 // allowed checks that a caller with the right is not refused, for its own objects and for a colleague's.
 func (m *matrix) allowed(t *testing.T) {
-	asked := 0
+	requests := 0
 	for _, route := range slices.Sorted(maps.Keys(rights)) {
 		r := rights[route]
 		who := map[string]string{"a colleague": m.keys["of a colleague"]}
@@ -656,7 +656,7 @@ func (m *matrix) allowed(t *testing.T) {
 				name == "a colleague" && (r.level == "operator" || sends[route]) {
 				continue
 			}
-			asked++
+			requests++
 			if above, there := m.made["operator's "+r.object]; there && strings.HasPrefix(route, "GET ") &&
 				!strings.HasPrefix(name, "level operator") {
 				assert.Equal(t, 200, m.home.with(key).ask(route, r, above).status, "%s of an operator's, as %s", route,
@@ -666,19 +666,19 @@ func (m *matrix) allowed(t *testing.T) {
 			assert.NotContains(t, []int{401, 403, 404, 405, 500, 503}, a.status, "%s as %s: %s", route, name, a.raw)
 		}
 		if r.level != "" && r.level != "operator" && !sends[route] {
-			asked++
+			requests++
 			visitor := m.home.with(m.keys["of a visitor"]).acting(m.home.Organization)
 			a := visitor.ask(route, r, m.home.make(r.object))
 			assert.NotContains(t, []int{401, 403, 404, 405, 500, 503}, a.status, "%s as a visitor: %s", route, a.raw)
 		}
 		if status := toDecide[route]; status != 0 { // an empty list of decisions does not match the pending calls
-			asked++
+			requests++
 			a := m.home.with(m.keys["of an approver"]).ask(route, r, m.made["decided run"])
 			assert.Equal(t, status, a.status, "%s as an approver: %s", route, a.raw)
 		}
 		if route == "GET /files/{id}" {
 			for _, name := range []string{"of a monitor at level read", "of a manager"} {
-				asked++
+				requests++
 				assert.Equal(t, 200, m.home.with(m.keys[name]).ask(route, r, m.made["held file"]).status, name)
 			}
 		}
@@ -688,5 +688,5 @@ func (m *matrix) allowed(t *testing.T) {
 			assert.NotContains(t, []int{401, 403, 404, 500}, a.status, "%s with the run's token: %s", route, a.raw)
 		}
 	}
-	t.Log(asked, "requests were allowed")
+	t.Log(requests, "requests were allowed")
 }

@@ -49,15 +49,15 @@ func mcpScenarios() []Story {
 			call := func(name string, arguments object) (*mcp.CallToolResult, object) {
 				r, err := session.CallTool(x.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments})
 				require.NoError(x, err)
-				told, _ := r.StructuredContent.(object)
-				return r, told
+				content, _ := r.StructuredContent.(object)
+				return r, content
 			}
 			demo := byAgent[x.Agent].Name
-			r, told := call(demo, object{"message": "hello"})
+			r, content := call(demo, object{"message": "hello"})
 			assert.False(x, r.IsError)
 			assert.Equal(x, "You said: hello", r.Content[0].(*mcp.TextContent).Text)
-			assert.Equal(x, "completed", told["status"])
-			assert.Equal(x, "You said: hello", x.get("/runs/"+told["run_id"].(string)).is(200).text("result", "answer"),
+			assert.Equal(x, "completed", content["status"])
+			assert.Equal(x, "You said: hello", x.get("/runs/"+content["run_id"].(string)).is(200).text("result", "answer"),
 				"a run like any other")
 
 			_, asks := call(demo, object{"message": "/ask Which city?", "chat_id": "trip"})
@@ -79,7 +79,7 @@ func mcpScenarios() []Story {
 			assert.Contains(x, r.Content[0].(*mcp.TextContent).Text, "message", "which the model reads")
 			r, _ = call("get_run", object{"run_id": "0123456789abcdef01234567"})
 			assert.True(x, r.IsError)
-			x.hold("chat_id", "busy")
+			x.startLongRun("chat_id", "busy")
 			r, _ = call(demo, object{"message": "x", "chat_id": "busy"})
 			assert.True(x, r.IsError)
 			assert.Contains(x, r.Content[0].(*mcp.TextContent).Text, "busy")
@@ -134,12 +134,12 @@ func mcpScenarios() []Story {
 				}
 				return result, words
 			}
-			told, words := call("Demo", object{"message": `/tool calculate {"expression":"6*7"}`, "chat_id": "sums"})
-			assert.Equal(x, "completed", told["status"])
+			result, words := call("Demo", object{"message": `/tool calculate {"expression":"6*7"}`, "chat_id": "sums"})
+			assert.Equal(x, "completed", result["status"])
 			assert.Contains(x, words, "init ")
 			assert.Contains(x, words, "step calculate: finished\n")
-			assert.Contains(x, told["answer"], "42")
-			assert.Equal(x, told["answer"], x.get("/runs/"+told["run_id"].(string)).is(200).text("result", "answer"))
+			assert.Contains(x, result["answer"], "42")
+			assert.Equal(x, result["answer"], x.get("/runs/"+result["run_id"].(string)).is(200).text("result", "answer"))
 			asks, _ := call("Demo", object{"message": "/ask Which city?", "chat_id": "trip"})
 			assert.Equal(x, "awaiting_input", asks["status"])
 			again, words := call("get_run", object{"run_id": asks["run_id"]})
@@ -166,15 +166,15 @@ func mcpScenarios() []Story {
 				}
 				return r.StructuredContent.(object), nil
 			}
-			told, err := call(object{"files": []object{{"name": "a.txt", "data": "c29tZSB3b3Jkcw=="}}})
+			result, err := call(object{"files": []object{{"name": "a.txt", "data": "c29tZSB3b3Jkcw=="}}})
 			require.NoError(x, err)
-			said := x.get("/runs/" + told["run_id"].(string) + "/messages").is(200)
-			id := said.text("messages", 0, "files", 0, "file_id")
-			assert.Equal(x, "a.txt", said.text("messages", 0, "files", 0, "name"))
+			messages := x.get("/runs/" + result["run_id"].(string) + "/messages").is(200)
+			id := messages.text("messages", 0, "files", 0, "file_id")
+			assert.Equal(x, "a.txt", messages.text("messages", 0, "files", 0, "name"))
 			assert.Equal(x, "some words", x.get("/files/"+id, "Accept", "text/plain").is(200).raw)
-			told, err = call(object{"file_ids": []string{id}})
+			result, err = call(object{"file_ids": []string{id}})
 			require.NoError(x, err)
-			again := x.get("/runs/" + told["run_id"].(string) + "/messages").is(200)
+			again := x.get("/runs/" + result["run_id"].(string) + "/messages").is(200)
 			assert.Equal(x, id, again.text("messages", 0, "files", 0, "file_id"))
 			_, err = call(object{"files": []object{{"name": "a.txt", "data": "???"}}})
 			assert.ErrorContains(x, err, "files[0].data: must be base64")

@@ -64,15 +64,15 @@ func newReceiver(t *testing.T) *receiver {
 
 // embed is an embedding model that reports ten tokens for each text, and knows only the length of texts.
 func embed(w http.ResponseWriter, q *http.Request) {
-	var asked struct {
+	var request struct {
 		Input []string `json:"input"`
 	}
-	if err := json.NewDecoder(q.Body).Decode(&asked); err != nil {
+	if err := json.NewDecoder(q.Body).Decode(&request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	vectors := []object{}
-	for n, text := range asked.Input {
+	for n, text := range request.Input {
 		vector := make([]float64, 64)
 		vector[len(text)%64] = 1
 		vectors = append(vectors, object{"index": n, "embedding": vector})

@@ -46,8 +46,8 @@ func (a reply) output(kind string) object {
 	return nil
 }
 
-// said returns the text of a response's message.
-func (a reply) said() string {
+// messageText returns the text of a response's message.
+func (a reply) messageText() string {
 	a.x.Helper()
 	content := a.is(200).output("message")["content"].([]any)
 	return content[0].(object)["text"].(string)
@@ -104,7 +104,7 @@ func responsesScenarios() []Story {
 	return append(orderOfResponses(), []Story{
 		{Name: "responses/a response is a run, a conversation a chat", Run: func(x *Actor) {
 			first := x.respond("hello", "metadata", object{"a": "b"}, "instructions", "Be brief.")
-			assert.Equal(x, "You said: hello", first.said())
+			assert.Equal(x, "You said: hello", first.messageText())
 			assert.Equal(x, "completed", first.text("status"))
 			assert.Equal(x, "Be brief.", first.text("instructions"))
 			assert.Equal(x, "b", first.text("metadata", "a"))
@@ -236,30 +236,30 @@ func responsesScenarios() []Story {
 					begun[len(begun)-1]["sequence_number"]), nil),
 				nil,
 			)
-			whole := x.get("/responses/" + id).said()
+			whole := x.get("/responses/" + id).messageText()
 			assert.Equal(x, whole, deltas(begun)+deltas(rest))
 		}},
 		{Name: "responses/a part begins with its own text, and has breaks within", Run: func(x *Actor) {
 			message := strings.Join([]string{"first", tool("echo", object{"text": "2"}), "/stream 1 1ms",
 				"/ask Which?", "/stream 1 1ms", tool("echo", object{"text": "3"})}, "\n")
 			paused := x.respond(message).is(200)
-			assert.Equal(x, "You said: first\n\necho → 2\n1", paused.said())
+			assert.Equal(x, "You said: first\n\necho → 2\n1", paused.messageText())
 			all := x.events(x.request(http.MethodPost, "/responses", strings.NewReader(jsonOf(object{
 				"model": x.Agent, "input": "this", "stream": true, "previous_response_id": paused.text("id"),
 			})), "Content-Type", "application/json"), nil)
 			want := "Answer: this\n1\n\necho → 3"
 			assert.Equal(x, want, deltas(all))
 			id := all[len(all)-1]["response"].(object)["id"].(string)
-			assert.Equal(x, want, x.get("/responses/"+id).said())
+			assert.Equal(x, want, x.get("/responses/"+id).messageText())
 		}},
 		{Name: "responses/a function of the client pauses the run", Run: func(x *Actor) {
 			ask := "first\n" + tool("get_weather", object{"place": "Oslo"})
-			asked := x.respond(ask, "tools", []object{weather}).is(200)
-			call := asked.output("function_call")
-			assert.Equal(x, "completed", asked.text("status"))
+			paused := x.respond(ask, "tools", []object{weather}).is(200)
+			call := paused.output("function_call")
+			assert.Equal(x, "completed", paused.text("status"))
 			assert.Equal(x, "get_weather", call["name"])
 			assert.JSONEq(x, `{"place":"Oslo"}`, call["arguments"].(string))
-			run := asked.header.Get("X-Agent-Run-Id")
+			run := paused.header.Get("X-Agent-Run-Id")
 			waits := x.get("/runs/" + run).is(200)
 			assert.Equal(x, "awaiting_input", waits.text("status"))
 			assert.Equal(x, "get_weather", waits.text("interrupts", 0, "tool", "name"))
@@ -267,10 +267,10 @@ func responsesScenarios() []Story {
 			answer := func(call string) []object {
 				return []object{{"type": "function_call_output", "call_id": call, "output": "cold"}}
 			}
-			id := asked.text("id")
+			id := paused.text("id")
 			x.respond("hm?", "previous_response_id", id).names("input")
-			x.respond("hm?", "conversation", asked.text("conversation", "id")).problem(409, "chat_busy")
-			x.chat("message", "hm?", "chat_id", asked.text("conversation", "id")).problem(409, "chat_busy")
+			x.respond("hm?", "conversation", paused.text("conversation", "id")).problem(409, "chat_busy")
+			x.chat("message", "hm?", "chat_id", paused.text("conversation", "id")).problem(409, "chat_busy")
 			x.respond(answer("call_"+run+"_0123456789abcdef01234567"), "previous_response_id", id).names("input")
 			x.respond(answer("call_x"), "previous_response_id", id).names("call_id")
 			for field, value := range map[string]any{"metadata": object{"a": "b"}, "store": false} {
@@ -283,7 +283,7 @@ func responsesScenarios() []Story {
 				"tools",
 				[]object{weather},
 			)
-			assert.Contains(x, next.said(), "cold")
+			assert.Contains(x, next.messageText(), "cold")
 			assert.Equal(x, "resp_"+run+"_1", next.text("id"))
 			assert.Equal(x, id, next.text("previous_response_id"))
 			again := x.respond(answer(call["call_id"].(string)), "previous_response_id", id)
@@ -293,7 +293,7 @@ func responsesScenarios() []Story {
 				"cold",
 				x.get("/responses/"+next.text("id")+"/input_items").is(200).text("data", 0, "output"),
 			)
-			assert.Equal(x, asked.body, x.get("/responses/"+id).is(200).body, "the response before stays as it was")
+			assert.Equal(x, paused.body, x.get("/responses/"+id).is(200).body, "the response before stays as it was")
 			for _, of := range []string{id, next.text("id")} {
 				x.delete("/responses/"+of).problem(409, "conflict")
 			}
@@ -313,19 +313,19 @@ func responsesScenarios() []Story {
 			assert.InDelta(x, 2*99, longer, 0, "words of the output, which the answer has, too")
 
 			// of a client that keeps the conversation
-			asked = x.respond(ask, "tools", []object{weather}).is(200)
-			call = asked.output("function_call")
-			history := append([]any{object{"role": "user", "content": ask}}, asked.list("output")...)
+			paused = x.respond(ask, "tools", []object{weather}).is(200)
+			call = paused.output("function_call")
+			history := append([]any{object{"role": "user", "content": ask}}, paused.list("output")...)
 			history = append(history, answer(call["call_id"].(string))[0])
 			more := object{"role": "user", "content": "and more"}
 			x.respond(append(history[:len(history):len(history)], more), "tools", []object{weather}).
 				names(fmt.Sprintf("input[%d]", len(history)))
 			x.respond([]object{history[len(history)-1].(object), more},
-				"previous_response_id", asked.text("id")).names("input[1]")
+				"previous_response_id", paused.text("id")).names("input[1]")
 			next = x.respond(history, "tools", []object{weather})
-			assert.Equal(x, "resp_"+asked.header.Get("X-Agent-Run-Id")+"_1", next.text("id"))
+			assert.Equal(x, "resp_"+paused.header.Get("X-Agent-Run-Id")+"_1", next.text("id"))
 			history = append(history, next.list("output")[0], object{"role": "user", "content": "thanks"})
-			assert.Equal(x, "You said: thanks", x.respond(history, "tools", []object{weather}).said())
+			assert.Equal(x, "You said: thanks", x.respond(history, "tools", []object{weather}).messageText())
 
 			// only the last run of a conversation counts here, with any end of the earlier runs
 			gone := x.respond(ask, "tools", []object{weather}).is(200)
@@ -341,33 +341,33 @@ func responsesScenarios() []Story {
 
 			y := newActor(x.T, x.world, x.receiver)
 			y.respond(answer(call["call_id"].(string))).problem(403, "outside_organization")
-			refused := y.respond("x", "previous_response_id", asked.text("id")).problem(403, "outside_organization")
+			refused := y.respond("x", "previous_response_id", paused.text("id")).problem(403, "outside_organization")
 			assert.Equal(x, "invalid_request", refused.text("error", "type"))
-			y.respond([]object{{"type": "item_reference", "id": asked.list("output")[0].(object)["id"]}}).
+			y.respond([]object{{"type": "item_reference", "id": paused.list("output")[0].(object)["id"]}}).
 				names("input[0].id")
 		}},
 		{Name: "responses/what is sent with an output holds from then on", Run: func(x *Actor) {
 			other := object{"type": "function", "name": "other", "parameters": object{"type": "object"}}
-			asked := x.respond(tool("get_weather", object{"place": "Oslo"}), "tools", []object{weather},
+			paused := x.respond(tool("get_weather", object{"place": "Oslo"}), "tools", []object{weather},
 				"instructions", "Be kind.", "tool_choice", "required", "top_p", 0.5).is(200)
-			assert.Equal(x, "required", asked.text("tool_choice"))
+			assert.Equal(x, "required", paused.text("tool_choice"))
 			outputOf := func(a reply) []object {
 				return []object{{"type": "function_call_output", "call_id": a.output("function_call")["call_id"],
 					"output": "transferred"}}
 			}
-			next := x.respond(outputOf(asked), "previous_response_id", asked.text("id"), "instructions", "Be rude.",
+			next := x.respond(outputOf(paused), "previous_response_id", paused.text("id"), "instructions", "Be rude.",
 				"tools", []object{other}, "temperature", 0.5, "parallel_tool_calls", false,
 				"tool_choice", object{"type": "function", "name": "other"},
 				"reasoning", object{"effort": "low"}).is(200)
-			assert.Contains(x, next.said(), "transferred")
+			assert.Contains(x, next.messageText(), "transferred")
 			for _, a := range []reply{next, x.get("/responses/" + next.text("id")).is(200)} {
 				assert.Equal(x, []any{"Be rude.", "other", 0.5, 0.5, false, "other", "low"}, []any{
 					a.text("instructions"), a.text("tools", 0, "name"), a.at("temperature"), a.at("top_p"),
 					a.at("parallel_tool_calls"), a.text("tool_choice", "name"), a.text("reasoning", "effort"),
 				})
 			}
-			assert.Equal(x, asked.body, x.get("/responses/"+asked.text("id")).is(200).body)
-			assert.Equal(x, next.text("id"), x.respond(outputOf(asked), "previous_response_id", asked.text("id"),
+			assert.Equal(x, paused.body, x.get("/responses/"+paused.text("id")).is(200).body)
+			assert.Equal(x, next.text("id"), x.respond(outputOf(paused), "previous_response_id", paused.text("id"),
 				"instructions", "Be rude.").is(200).text("id"), "it is sent again")
 
 			first := x.respond(tool("get_weather", object{"place": "Oslo"}), "tools", []object{weather},
@@ -386,39 +386,39 @@ func responsesScenarios() []Story {
 			x.respond(outputOf(again), "previous_response_id", again.text("id"), "tool_choice",
 				object{"type": "function", "name": "other"}).names("tool_choice")
 			assert.Contains(x, x.respond(outputOf(again), "previous_response_id", again.text("id"),
-				"tools", []object{weather}).is(200).said(), "transferred")
+				"tools", []object{weather}).is(200).messageText(), "transferred")
 		}},
 		{Name: "responses/one that is not stored is deleted with its chat", Run: func(x *Actor) {
 			a := x.respond("x", "store", false).is(200)
 			assert.Equal(x, false, a.at("store"))
-			assert.Equal(x, "You said: x", a.said())
+			assert.Equal(x, "You said: x", a.messageText())
 			x.respond("y", "previous_response_id", a.text("id")).problem(404, "not_found")
 			stored := x.respond("x").is(200)
 			x.respond("y", "previous_response_id", stored.text("id"), "store", false).names("store")
 			x.respond("y", "conversation", stored.text("conversation", "id"), "store", false).names("store")
 			x.respond("y", "background", true, "store", false).names("store")
 
-			asked := x.respond(tool("get_weather", object{"place": "Oslo"}), "tools", []object{weather},
+			paused := x.respond(tool("get_weather", object{"place": "Oslo"}), "tools", []object{weather},
 				"store", false).is(200)
 			history := []any{object{"role": "user", "content": tool("get_weather", object{"place": "Oslo"})}}
-			history = append(append(history, asked.list("output")...), object{"type": "function_call_output",
-				"call_id": asked.output("function_call")["call_id"], "output": "cold"})
+			history = append(append(history, paused.list("output")...), object{"type": "function_call_output",
+				"call_id": paused.output("function_call")["call_id"], "output": "cold"})
 			next := x.respond(history, "tools", []object{weather}, "store", false).is(200)
-			assert.Contains(x, next.said(), "cold")
+			assert.Contains(x, next.messageText(), "cold")
 			assert.Equal(x, false, next.at("store"))
 		}},
 		{Name: "responses/a question is a message, an approval an MCP approval request", Run: func(x *Actor) {
-			asked := x.respond("/ask Which city?")
-			assert.Equal(x, "Which city?", asked.said())
+			paused := x.respond("/ask Which city?")
+			assert.Equal(x, "Which city?", paused.messageText())
 			for range 2 { // it is sent again
-				assert.Equal(x, "Answer: Oslo", x.respond("Oslo", "previous_response_id", asked.text("id")).said())
+				assert.Equal(x, "Answer: Oslo", x.respond("Oslo", "previous_response_id", paused.text("id")).messageText())
 			}
-			x.respond("Rome", "previous_response_id", asked.text("id")).names("previous_response_id")
+			x.respond("Rome", "previous_response_id", paused.text("id")).names("previous_response_id")
 
-			asked = x.respond("/ask Which city?", "tools", []object{weather}, "instructions", "Be brief.").is(200)
+			paused = x.respond("/ask Which city?", "tools", []object{weather}, "instructions", "Be brief.").is(200)
 			other := x.careful()
 			for _, with := range [][]any{
-				{"previous_response_id", asked.text("id")}, {"conversation", asked.text("conversation", "id")},
+				{"previous_response_id", paused.text("id")}, {"conversation", paused.text("conversation", "id")},
 			} {
 				for field, value := range map[string]any{
 					"model": other, "instructions": "Be rude.", "tools": []object{{"type": "function", "name": "g"}},
@@ -431,20 +431,20 @@ func responsesScenarios() []Story {
 					{"role": "assistant", "content": "Where?"}, {"role": "user", "content": "Oslo"},
 				}, with...).names("input")
 			}
-			assert.Equal(x, "Answer: Oslo", x.respond("Oslo", "conversation", asked.text("conversation", "id"),
-				"tools", []object{weather}, "instructions", "Be brief.").said())
+			assert.Equal(x, "Answer: Oslo", x.respond("Oslo", "conversation", paused.text("conversation", "id"),
+				"tools", []object{weather}, "instructions", "Be brief.").messageText())
 
 			kind := object{"role": "developer", "content": "Be kind."}
 			for _, own := range []any{nil, "Be brief."} {
 				for _, again := range [][]object{{}, {kind}} {
-					asked := x.respond([]object{kind, {"role": "user", "content": "/ask Which city?"}},
+					paused := x.respond([]object{kind, {"role": "user", "content": "/ask Which city?"}},
 						"instructions", own)
-					say := func(messages ...object) reply {
+					respond := func(messages ...object) reply {
 						return x.respond(append(messages, object{"role": "user", "content": "Oslo"}),
-							"previous_response_id", asked.is(200).text("id"), "instructions", own)
+							"previous_response_id", paused.is(200).text("id"), "instructions", own)
 					}
-					say(object{"role": "system", "content": "Be rude."}).names("input")
-					assert.Equal(x, "Answer: Oslo", say(again...).said())
+					respond(object{"role": "system", "content": "Be rude."}).names("input")
+					assert.Equal(x, "Answer: Oslo", respond(again...).messageText())
 				}
 			}
 
@@ -462,7 +462,7 @@ func responsesScenarios() []Story {
 			}
 			for range 2 { // it is sent again
 				done := x.respond(decide(true), "model", careful, "previous_response_id", wanted.text("id"))
-				assert.Equal(x, "echo → a", done.said())
+				assert.Equal(x, "echo → a", done.messageText())
 			}
 		}},
 		{Name: "responses/one in the background is followed and cancelled", Run: func(x *Actor) {
@@ -492,14 +492,14 @@ func responsesScenarios() []Story {
 				assert.Equal(x, "invalid_request", a.text("error", "type"), field)
 				assert.Equal(x, a.text("message"), a.text("error", "message"))
 			}
-			for place, a := range map[string]reply{ // of refusals outside of the operations, too
+			for want, a := range map[string]reply{ // of refusals outside of the operations, too
 				"":      x.with(x.Key+"x").post("/responses", object{"input": "x"}).problem(401, "invalid_api_key"),
 				"limit": x.get("/responses/resp_"+x.Agent+"/input_items?limit=0").problem(400, "invalid_request"),
 				"model": x.respond("x", "model", "nobody").problem(404, "not_found"),
 			} {
 				assert.Equal(x, a.text("message"), a.text("error", "message"))
 				param, _ := a.at("error", "param").(string)
-				assert.Equal(x, place, param)
+				assert.Equal(x, want, param)
 			}
 			for field, item := range map[string]object{
 				"input[0].type": {"type": "computer_call"}, "input[0].role": {"role": "critic", "content": "x"},
@@ -536,12 +536,12 @@ func responsesScenarios() []Story {
 			for _, name := range []string{"search", "ask_user"} {
 				f := object{"type": "function", "name": name}
 				agent := x.post("/agents", object{"name": "Plain", "can_ask": false}).is(201).text("agent_id")
-				asked := x.respond(tool(name, object{"q": "x"}), "model", agent, "tools", []object{f}).is(200)
-				call := asked.output("function_call")
+				paused := x.respond(tool(name, object{"q": "x"}), "model", agent, "tools", []object{f}).is(200)
+				call := paused.output("function_call")
 				assert.Equal(x, name, call["name"])
 				answer := []object{{"type": "function_call_output", "call_id": call["call_id"], "output": "found"}}
-				done := x.respond(answer, "model", agent, "previous_response_id", asked.text("id"))
-				assert.Contains(x, done.said(), "found")
+				done := x.respond(answer, "model", agent, "previous_response_id", paused.text("id"))
+				assert.Contains(x, done.messageText(), "found")
 			}
 			base := x.post("/knowledge-bases", object{"name": "b"}).is(201).text("knowledge_base_id")
 			has := x.post("/agents", object{
@@ -564,7 +564,7 @@ func responsesScenarios() []Story {
 			files := []object{{"type": "input_image", "image_url": picture},
 				{"type": "input_file", "filename": "a.txt", "file_data": "data:text/plain,some%20words"}}
 			next := answer(files...).is(200)
-			assert.Contains(x, next.said(), "(its files follow)")
+			assert.Contains(x, next.messageText(), "(its files follow)")
 			assert.Equal(x, next.text("id"), answer(files...).is(200).text("id"), "the request is sent again")
 			given := x.get("/responses/" + next.text("id") + "/input_items").is(200)
 			assert.Equal(x, "input_image", given.text("data", 0, "output", 1, "type"))

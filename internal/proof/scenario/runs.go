@@ -14,7 +14,7 @@ import (
 func runScenarios() []Story {
 	return []Story{
 		{Name: "runs/the public view has its fields from the start", Run: func(x *Actor) {
-			run := x.hold("metadata", `{"k":"v"}`)
+			run := x.startLongRun("metadata", `{"k":"v"}`)
 			v := x.get("/runs/" + run).is(200)
 			assert.Equal(x, run, v.header.Get("X-Agent-Run-Id"))
 			assert.Equal(x, run, x.post("/runs/"+run+"/resume", decide("x", "approve")).header.Get("X-Agent-Run-Id"))
@@ -36,7 +36,7 @@ func runScenarios() []Story {
 			x.get("/runs/"+run, "If-None-Match", `"0"`).is(200)
 		}},
 		{Name: "runs/ETag changes with what other runs tell of a run", Run: func(x *Actor) {
-			run := x.hold("chat_id", "c")
+			run := x.startLongRun("chat_id", "c")
 			second := x.chat("message", "/sleep 2m", "chat_id", "c", "on_conflict", "enqueue").is(202).text("parked",
 				"parked_id")
 			third := x.chat("message", "x", "chat_id", "c", "on_conflict", "enqueue").is(202).text("parked",
@@ -53,7 +53,7 @@ func runScenarios() []Story {
 			x.get("/runs/"+run, "If-None-Match", after.header.Get("ETag")).is(304)
 		}},
 		{Name: "runs/wait_ms waits for a change of status", Run: func(x *Actor) {
-			run := x.hold()
+			run := x.startLongRun()
 			x.await(run, "running")
 			began := time.Now()
 			answer := x.later("/runs/" + run + "?wait_ms=20000")
@@ -142,7 +142,7 @@ func runScenarios() []Story {
 			assert.Len(x, x.get("/chats/c/messages").list("messages"), 2)
 		}},
 		{Name: "parked/list, withdraw, start", Run: func(x *Actor) {
-			run := x.hold("chat_id", "c")
+			run := x.startLongRun("chat_id", "c")
 			var parked []string
 			for i := range 3 {
 				a := x.chat("message", fmt.Sprint("m", i), "chat_id", "c", "on_conflict", "enqueue").is(202)
@@ -203,7 +203,7 @@ func runScenarios() []Story {
 			assert.Contains(x, nobody.get("/openapi.yaml").is(200).raw, "openapi: 3.1.0")
 		}},
 		{Name: "meta/me", Run: func(x *Actor) {
-			x.hold()
+			x.startLongRun()
 			me := x.get("/me").is(200)
 			assert.Equal(x, x.User, me.text("user", "user_id"))
 			assert.Equal(x, x.Organization, me.text("organization", "organization_id"))
@@ -252,14 +252,14 @@ func transitionScenarios() []Story {
 			assert.Equal(x, "queued", x.chat("message", "x", "wait", "false").is(202).text("status"))
 		}},
 		{Name: "transition/queued to running: a worker starts", Run: func(x *Actor) {
-			run := x.hold()
+			run := x.startLongRun()
 			assert.NotNil(x, x.await(run, "running").at("started_at"))
 		}},
 		{Name: "transition/queued to failed, not started within the deadline; queued to cancelled, at once",
 			Settings: "stuck", Run: func(x *Actor) {
 				y := newActor(x.T, x.world, x.receiver)
-				y.await(y.hold(), "running")
-				y.await(y.hold(), "running") // another organization has both workers now
+				y.await(y.startLongRun(), "running")
+				y.await(y.startLongRun(), "running") // another organization has both workers now
 				run := x.begin("message", "x")
 				assert.Contains(x, x.await(run, "failed").text("error"), "could not be started")
 				queued := x.begin("message", "x")
@@ -307,7 +307,7 @@ func transitionScenarios() []Story {
 			assert.Equal(x, "cancelled", x.post("/runs/"+a.text("run_id")+"/cancel", nil).is(200).text("status"))
 		}},
 		{Name: "transition/running to cancelled: told, and settles shortly after", Run: func(x *Actor) {
-			run := x.hold()
+			run := x.startLongRun()
 			x.await(run, "running")
 			v := x.post("/runs/"+run+"/cancel", nil).is(200)
 			assert.Equal(x, true, v.at("cancel_requested"))
@@ -482,7 +482,7 @@ func errorScenarios() []Story {
 			assert.Equal(x, "awaiting_input", y.get("/runs/"+run).text("status"))
 		}},
 		{Name: "error/409: a busy chat names its run", Run: func(x *Actor) {
-			run := x.hold("chat_id", "c")
+			run := x.startLongRun("chat_id", "c")
 			assert.Equal(x, run, x.chat("message", "x", "chat_id", "c").problem(409, "chat_busy").text("active_run_id"))
 			assert.Equal(x, run, x.chat("message", "x", "chat_id", "c", "on_conflict", "reject").problem(409,
 				"chat_busy").text("active_run_id"))
@@ -553,7 +553,7 @@ func errorScenarios() []Story {
 func limitScenarios() []Story {
 	return []Story{
 		{Name: "limit/five parked messages, the sixth is refused", Run: func(x *Actor) {
-			run := x.hold("chat_id", "c")
+			run := x.startLongRun("chat_id", "c")
 			for range 5 {
 				x.chat("message", "m", "chat_id", "c", "on_conflict", "enqueue").is(202)
 			}
@@ -563,8 +563,8 @@ func limitScenarios() []Story {
 		}},
 		{Name: "limit/active runs of a user", Run: func(x *Actor) {
 			x.patch("/users/"+x.User, object{"concurrency_cap": 2}).is(200)
-			one := x.hold()
-			x.hold()
+			one := x.startLongRun()
+			x.startLongRun()
 			refused := x.chat("message", "x").problem(429, "user_concurrency_cap")
 			assert.Equal(x, 2.0, refused.number("limit"))
 			assert.Equal(x, 2.0, refused.number("active"))
@@ -574,8 +574,8 @@ func limitScenarios() []Story {
 		}},
 		{Name: "limit/active runs of an organization", Run: func(x *Actor) {
 			x.patch("/organization", object{"caps": object{"organization": 2}}).is(200)
-			x.hold()
-			x.colleague("member", "run").hold()
+			x.startLongRun()
+			x.colleague("member", "run").startLongRun()
 			x.chat("message", "x").problem(429, "organization_concurrency_cap")
 		}},
 		{Name: "limit/pauses do not count", Run: func(x *Actor) {
@@ -605,7 +605,7 @@ func limitScenarios() []Story {
 			assert.Equal(x, "organization", y.chat("message", "x").problem(429, "paused_runs_limit").text("scope"))
 		}},
 		{Name: "limit/one active run per chat", Run: func(x *Actor) {
-			run := x.hold("chat_id", "c")
+			run := x.startLongRun("chat_id", "c")
 			x.chat("message", "x", "chat_id", "c").problem(409, "chat_busy")
 			x.stop(run)
 			x.chat("message", "x", "chat_id", "c").is(200)

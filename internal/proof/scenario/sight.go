@@ -75,7 +75,7 @@ func (p private) protocols(who *Actor) {
 			"1.0"),
 		"its answer":     who.post("/a2a/"+p.agent, send(object{"taskId": p.asks}), "A2A-Version", "1.0"),
 		"its context":    who.post("/a2a/"+p.agent, send(object{"contextId": p.chat}), "A2A-Version", "1.0"),
-		"thread":         who.post("/agui/"+p.agent, who.frontEnd(p.agent, p.chat).says("u", "x").body("r")),
+		"thread":         who.post("/agui/"+p.agent, who.frontEnd(p.agent, p.chat).addMessage("u", "x").body("r")),
 		"response":       who.respond("x", "model", p.agent, "previous_response_id", "resp_"+p.ended),
 		"conversation":   who.respond("x", "model", p.agent, "conversation", p.chat),
 		"streamed":       who.chat("agent_id", p.agent, "message", "x", "chat_id", p.chat, "streaming", "true"),
@@ -236,8 +236,8 @@ func sightScenarios() []Story {
 		}},
 		{Name: "sight/cancelling many cancels what one sees", Run: func(x *Actor) {
 			p := x.private()
-			mine := p.colleague.hold()
-			hers := p.member.hold()
+			mine := p.colleague.startLongRun()
+			hers := p.member.startLongRun()
 			none := object{"filter": object{"user_id": p.member.User}, "confirm_count": 0}
 			assert.Equal(x, 0.0, p.colleague.post("/runs/cancel", none).is(200).number("matched"))
 			all := object{"filter": object{}, "confirm_count": 1}
@@ -317,7 +317,7 @@ func sightStreams() (stories []Story) {
 			x.share(c.before)
 			owner, who := x.colleague("member", "run"), c.who(x)
 			agent := x.post("/agents", object{"name": "A"}).is(201).text("agent_id")
-			run := owner.hold("agent_id", agent)
+			run := owner.startLongRun("agent_id", agent)
 			open := who.streamsOf(agent, run)
 			mine := owner.follow(run)
 			mine.until("init")

@@ -251,18 +251,18 @@ func streamScenarios() []Story {
 				late := x.follow(run)
 				init, _ := late.next()
 				require.Equal(x, "init", init.name)
-				told := init.body["text"].(string)
-				assert.True(x, strings.HasPrefix(told, shown), "%q was shown to another already, an init has %q", shown,
-					told)
+				text := init.body["text"].(string)
+				assert.True(x, strings.HasPrefix(text, shown), "%q was shown to another already, an init has %q", shown,
+					text)
 				next := late.until("delta").body["text"].(string)
-				assert.False(x, strings.HasPrefix(told, next), "%q stands in the init already: %q", next, told)
+				assert.False(x, strings.HasPrefix(text, next), "%q stands in the init already: %q", next, text)
 				require.NoError(x, early.response.Body.Close())
-				early, shown = late, told+next
+				early, shown = late, text+next
 			}
 			x.stop(run)
 		}},
 		{Name: "stream/parked messages are told of", Run: func(x *Actor) {
-			run := x.hold("chat_id", "c")
+			run := x.startLongRun("chat_id", "c")
 			s := x.follow(run)
 			s.until("init")
 			parked := x.post("/runs/"+run+"/followups", object{"message": "next"}).is(202).text("parked", "parked_id")

@@ -120,7 +120,7 @@ func tenantScenarios() []Story {
 		}},
 		{Name: "tenant/an agent that is deleted meanwhile fails the parked turn", Run: func(x *Actor) {
 			id := x.post("/agents", object{"name": "A"}).is(201).text("agent_id")
-			run := x.hold("chat_id", "c")
+			run := x.startLongRun("chat_id", "c")
 			parked := x.chat("agent_id", id, "message", "x", "chat_id", "c", "on_conflict",
 				"enqueue").is(202).text("parked", "parked_id")
 			x.delete("/agents/" + id).is(204)

@@ -153,9 +153,9 @@ func toolkitScenarios() []Story {
 				x.get("/runs/" + done.text("run_id") + "/steps").is(200)} {
 				assert.NotContains(x, shown.raw, toolToken, "credentials are never shown")
 			}
-			tried := x.post("/toolkits/"+toolkit+"/tools/get_weather/try",
+			attempt := x.post("/toolkits/"+toolkit+"/tools/get_weather/try",
 				object{"arguments": object{"city": "Rome"}}).is(200)
-			assert.Equal(x, "the weather in Rome is fine", tried.text("result"))
+			assert.Equal(x, "the weather in Rome is fine", attempt.text("result"))
 			x.post("/toolkits/"+toolkit+"/tools/get_weather/try", object{"arguments": object{}}).problem(400,
 				"invalid_request")
 			assert.Contains(x, x.post("/toolkits/"+toolkit+"/tools/broken/try",
@@ -301,8 +301,8 @@ func toolkitScenarios() []Story {
 			assert.Empty(x, enabled)
 			refused := x.patch(at+"/tools/get_weather", object{"enabled": true}).problem(400, "invalid_request")
 			assert.Contains(x, refused.text("message"), "set base_url to that server")
-			tried := x.post(at+"/tools/get_weather/try", object{"arguments": object{"city": "Rome"}}).is(200)
-			assert.Contains(x, tried.text("error"), "credentials must be given again")
+			attempt := x.post(at+"/tools/get_weather/try", object{"arguments": object{"city": "Rome"}}).is(200)
+			assert.Contains(x, attempt.text("error"), "credentials must be given again")
 
 			server.lead(".")
 			x.post(at+"/refresh", nil).is(200)
@@ -542,10 +542,10 @@ func toolkitScenarios() []Story {
 			}).is(201).text("toolkit_id")
 			agent := x.post("/agents", object{"name": "a", "toolkit_ids": []string{toolkit}}).is(201).text("agent_id")
 			done := x.chat("agent_id", agent, "message", tool("look", object{})).is(200)
-			tried := x.post("/toolkits/"+toolkit+"/tools/look/try", object{"arguments": object{}}).is(200)
-			for _, told := range []reply{done, tried, x.get("/runs/" + done.text("run_id") + "/steps").is(200)} {
-				assert.NotContains(x, told.raw, "QSECRET")
-				assert.Contains(x, told.raw, "?city=[credentials]")
+			attempt := x.post("/toolkits/"+toolkit+"/tools/look/try", object{"arguments": object{}}).is(200)
+			for _, response := range []reply{done, attempt, x.get("/runs/" + done.text("run_id") + "/steps").is(200)} {
+				assert.NotContains(x, response.raw, "QSECRET")
+				assert.Contains(x, response.raw, "?city=[credentials]")
 			}
 		}},
 		{Name: "toolkit/a single request", Run: func(x *Actor) {

@@ -257,11 +257,11 @@ type line struct {
 
 // check compares the rollups of a span of time with the books.
 func (b *books) check(organization string, v rollup.View, from, to time.Time, step time.Duration) {
-	type place struct {
+	type point struct {
 		at  time.Time
 		key rollup.Key
 	}
-	want, got, unsure := map[place]line{}, map[place]line{}, map[time.Time]bool{}
+	want, got, unsure := map[point]line{}, map[point]line{}, map[time.Time]bool{}
 	for id, e := range b.entries[organization] {
 		if b.late[id] {
 			unsure[e.FinishedAt.Truncate(step)] = true // it may have come between a read and its commit
@@ -276,19 +276,19 @@ func (b *books) check(organization string, v rollup.View, from, to time.Time, st
 		if k.Kind == "" {
 			k.Kind = record.OfRun // is not stored
 		}
-		l := want[place{at, k}]
+		l := want[point{at, k}]
 		for n, by := range (sums{1, e.InputTokens, e.OutputTokens, e.ModelCalls, e.ToolCalls}) {
 			l.sums[n] += by
 		}
 		l.active += e.ActiveMS
 		l.queue += e.QueueMS
-		want[place{at, k}] = l
+		want[point{at, k}] = l
 	}
 	read := func(at time.Time, data []byte) error {
 		return rollup.Read(v, data, func(k rollup.Key, r *rollup.Row) {
 			all := sums{r.Entries, r.Used().Input, r.Used().Output, r.ModelCalls, r.ToolCalls}
 			if !unsure[at] {
-				got[place{at, k}] = line{all, r.ActiveMS, r.QueueMS}
+				got[point{at, k}] = line{all, r.ActiveMS, r.QueueMS}
 			}
 		})
 	}

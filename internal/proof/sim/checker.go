@@ -36,44 +36,44 @@ type checker struct {
 	hooks   map[table.Key]record.Delivery
 	due     map[table.Key]time.Time
 
-	runningMS map[string]int64     // time observed as running
-	since     map[string]time.Time // when it was last observed while running
-	entered   map[string]int       // entered states that need a webhook delivery
-	parkedOK  map[string]bool      // parked messages that a client knows to be accepted
-	started   map[string]bool
-	withdrawn map[string]bool
-	going     map[string]bool      // runs whose removal has begun
-	removed   map[string]time.Time // runs that were deleted with their chat, with the time
-	effects   map[string]int
-	holders   map[string]*process // the process that claimed a run last
-	allowed   map[string]int      // approved repetitions of unsafe calls
-	counts    map[table.Key]int64 // use of budgets
-	usedUp    map[string]bool     // runs that may not ask their model any more
-	accepted  map[string]bool     // messages that became runs immediately, or were parked
-	decided   map[string][]string // interrupts that the end of a run's pause resolved
-	waited    map[string][]string // messages parked behind a run when it ended, in order
-	fresh     []string            // runs that the current commit started
-	winners   map[string]int      // decisions that clients know to have succeeded, by run and pause
-	bodies    map[string]string
-	delivered map[string]bool    // by delivery id, recorded as delivered
-	later     map[table.Key]bool // head items with the member of a later version
-	begins    map[string]int     // how often a run was started since its last step
-	sender    map[string]string  // of parked messages
-	uncounted int64              // tokens of embeddings that were charged to users who are gone
-	charged   []record.Entry     // entries of the ledger that the current commit made
-	files     map[string]record.File
-	filers    map[[2]string]bool         // organizations with their users who ever had files
-	holds     map[string]map[string]bool // holders of a file
-	needed    map[string][]string        // files that a message brought, by its run
-	shared    map[table.Key]shared       // items as they were committed
-	made      map[string]string          // arguments of the last call, by its key
-	messages  map[string]string          // runs, by the texts of their messages
-	owners    map[string]string          // users who have begun chats, by the places of these chats
-	whose     map[string]lifecycle.Whose // runs, also those that are removed
-	heldBy    map[string]map[string]bool // holders of a file, also those that are removed
-	rows      map[string][]string        // listings by user that a run is in
-	cuts      map[string]*cuts           // by run
-	held      []*held                    // sessions in which tools were called
+	runningMS   map[string]int64     // time observed as running
+	since       map[string]time.Time // when it was last observed while running
+	entered     map[string]int       // entered states that need a webhook delivery
+	parkedOK    map[string]bool      // parked messages that a client knows to be accepted
+	started     map[string]bool
+	withdrawn   map[string]bool
+	going       map[string]bool      // runs whose removal has begun
+	removed     map[string]time.Time // runs that were deleted with their chat, with the time
+	effects     map[string]int
+	holders     map[string]*process // the process that claimed a run last
+	allowed     map[string]int      // approved repetitions of unsafe calls
+	counts      map[table.Key]int64 // use of budgets
+	usedUp      map[string]bool     // runs that may not ask their model any more
+	accepted    map[string]bool     // messages that became runs immediately, or were parked
+	decided     map[string][]string // interrupts that the end of a run's pause resolved
+	waited      map[string][]string // messages parked behind a run when it ended, in order
+	fresh       []string            // runs that the current commit started
+	winners     map[string]int      // decisions that clients know to have succeeded, by run and pause
+	bodies      map[string]string
+	delivered   map[string]bool    // by delivery id, recorded as delivered
+	later       map[table.Key]bool // head items with the member of a later version
+	begins      map[string]int     // how often a run was started since its last step
+	sender      map[string]string  // of parked messages
+	uncounted   int64              // tokens of embeddings that were charged to users who are gone
+	charged     []record.Entry     // entries of the ledger that the current commit made
+	files       map[string]record.File
+	filers      map[[2]string]bool         // organizations with their users who ever had files
+	fileHolders map[string]map[string]bool // holders of a file
+	needed      map[string][]string        // files that a message brought, by its run
+	shared      map[table.Key]shared       // items as they were committed
+	made        map[string]string          // arguments of the last call, by its key
+	messages    map[string]string          // runs, by the texts of their messages
+	owners      map[string]string          // users who have begun chats, by the places of these chats
+	whose       map[string]lifecycle.Whose // runs, also those that are removed
+	heldBy      map[string]map[string]bool // holders of a file, also those that are removed
+	rows        map[string][]string        // listings by user that a run is in
+	cuts        map[string]*cuts           // by run
+	held        []*held                    // sessions in which tools were called
 
 	admissions map[*admission]bool
 	works      map[string]works // by run
@@ -92,7 +92,7 @@ func newChecker(w *world) *checker {
 		decided: map[string][]string{},
 		waited:  map[string][]string{}, later: map[table.Key]bool{},
 		begins: map[string]int{},
-		sender: map[string]string{}, files: map[string]record.File{}, holds: map[string]map[string]bool{},
+		sender: map[string]string{}, files: map[string]record.File{}, fileHolders: map[string]map[string]bool{},
 		filers: map[[2]string]bool{}, needed: map[string][]string{}, shared: map[table.Key]shared{},
 		made:     map[string]string{},
 		messages: map[string]string{}, owners: map[string]string{}, whose: map[string]lifecycle.Whose{},
@@ -152,7 +152,7 @@ func (c *checker) committed(t *memtable.Table, ops []table.Op) {
 			slices.Contains([]string{"organization", "user", "api_key", "group", "agent"}, kind)
 	}
 	if rights && c.world.powers != nil {
-		c.world.powers.look()
+		c.world.powers.snapshot()
 	}
 	for _, id := range c.fresh {
 		c.begun(c.runs[id])
@@ -281,11 +281,11 @@ func (c *checker) item(key table.Key, item *table.Item) {
 		c.decided[rest] = a.Decided[rest]
 	case kind == "run" && strings.HasPrefix(key.Sort, "file/"):
 		run, file, _ := invariant.Held(key)
-		if c.holds[file] == nil {
-			c.holds[file], c.heldBy[file] = map[string]bool{}, map[string]bool{}
+		if c.fileHolders[file] == nil {
+			c.fileHolders[file], c.heldBy[file] = map[string]bool{}, map[string]bool{}
 		}
-		if delete(c.holds[file], run); item != nil {
-			c.holds[file][run], c.heldBy[file][run] = true, true
+		if delete(c.fileHolders[file], run); item != nil {
+			c.fileHolders[file][run], c.heldBy[file][run] = true, true
 		}
 	case kind == "file" && item == nil:
 		delete(c.files, rest)
@@ -340,9 +340,9 @@ func (c *checker) item(key table.Key, item *table.Item) {
 			c.violated(7, "the new delivery %s is due before its own nudge had time to come", key)
 		}
 		c.hooks[key] = a.Deliveries[0]
-		if h := a.Deliveries[0]; h.State == record.DeliveryFailed && h.Tries < 8 && len(h.Attempts) > 0 {
+		if h := a.Deliveries[0]; h.State == record.DeliveryFailed && h.CountedAttempts < 8 && len(h.Attempts) > 0 {
 			if last := h.Attempts[len(h.Attempts)-1].Status; last == 0 || last >= 500 {
-				c.violated(7, "delivery %s was given up after %d tries, the last with %d", h.DeliveryID, h.Tries, last)
+				c.violated(7, "delivery %s was given up after %d tries, the last with %d", h.DeliveryID, h.CountedAttempts, last)
 			}
 		}
 		if a.Deliveries[0].State == record.DeliveryDelivered {

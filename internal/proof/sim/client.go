@@ -301,9 +301,9 @@ func (c *client) post(a *actor, m intake.Message) (taken bool) {
 }
 
 func (c *client) accepted(key string, p intake.Posted) {
-	said := "run " + p.Run.RunID
+	outcome := "run " + p.Run.RunID
 	if p.Parked != nil {
-		said = "parked " + p.Parked.ParkedID
+		outcome = "parked " + p.Parked.ParkedID
 		c.checker.parkedOK[p.Parked.ParkedID] = true
 		c.checker.sender[p.Parked.ParkedID] = c.who.User
 		c.parked = append(c.parked, [2]string{p.Run.RunID, p.Parked.ParkedID})
@@ -312,12 +312,12 @@ func (c *client) accepted(key string, p intake.Posted) {
 		// Responses may arrive in another order than the service made them: an earlier one may refer to what is
 		// removed by now.
 		before := c.keys[key]
-		if before != "" && before != said && !c.checker.isFree(before) && !c.checker.isFree(said) &&
+		if before != "" && before != outcome && !c.checker.isFree(before) && !c.checker.isFree(outcome) &&
 			!c.left[c.who.User] {
-			c.checker.violated(8, "key %s led to %s and then to %s", key, before, said)
+			c.checker.violated(8, "key %s led to %s and then to %s", key, before, outcome)
 		}
-		if before == "" || !c.checker.isFree(said) {
-			c.keys[key] = said
+		if before == "" || !c.checker.isFree(outcome) {
+			c.keys[key] = outcome
 		}
 	}
 	if p.Parked == nil && p.Run.User != c.who.User && !c.checker.answeredBy(p.Run, c.who.User) {
@@ -514,8 +514,8 @@ func (c *client) deleteChat(a *actor) {
 	})
 }
 
-// tell records a received step. No step may come twice since the last init, or as started after it has ended.
-func (c *client) tell(shown map[int]string, run string, e events.StepEvent) {
+// recordStep records a received step. No step may come twice since the last init, or as started after it has ended.
+func (c *client) recordStep(shown map[int]string, run string, e events.StepEvent) {
 	if was, there := shown[e.Index]; there && (was != "started" || e.State == "started") {
 		c.checker.violated(11, "the stream of %s shows step %d as %s after it was shown as %s", run, e.Index, e.State,
 			was)
@@ -549,7 +549,7 @@ func (c *client) watch(a *actor) {
 		var last stream.Event
 		const idle = 15 * time.Second
 		err = d.hub.Follow(ctx, d.store, c.who.Scope(), run, idle, func(e stream.Event) error {
-			e, err := e.For(ctx, d.tenants.Reads(p))
+			e, err := e.For(ctx, d.tenants.CitationFilter(p))
 			if err != nil {
 				return err
 			}
@@ -571,12 +571,12 @@ func (c *client) watch(a *actor) {
 				text = *e.Text
 				clear(steps)
 				for _, step := range *e.Steps {
-					c.tell(steps, run, step)
+					c.recordStep(steps, run, step)
 				}
 			case stream.Delta:
 				text += *e.Text
 			case stream.StepEvent:
-				c.tell(steps, run, *e.Step)
+				c.recordStep(steps, run, *e.Step)
 			}
 			last = e
 			// A process that was suspended may send a heartbeat before it checks.

@@ -139,7 +139,7 @@ func (c *documentChecker) document(id string) {
 	}
 	must(err)
 	before, d := c.now[id], e.Value
-	c.say("document %s: %+v, ready %s, next %s, work %s", id, d.Ingestion, d.Ready.Indexed(), d.Next.Indexed(),
+	c.logf("document %s: %+v, ready %s, next %s, work %s", id, d.Ingestion, d.Ready.Indexed(), d.Next.Indexed(),
 		d.Work.Indexed())
 	c.now[id] = d
 	c.past[id] = append(c.past[id], moment[catalog.Document]{c.steps, true, d})
@@ -275,8 +275,8 @@ func (c *documentChecker) put(v index.Version, chunks []index.Chunk) {
 	}
 }
 
-// asked checks a request to an embedding model. The holder of a document may not request a batch that is recorded.
-func (c *documentChecker) asked(texts []string) {
+// checkEmbedding checks a request to an embedding model. The holder of a document may not request a batch that is recorded.
+func (c *documentChecker) checkEmbedding(texts []string) {
 	id := c.handled[c.awake]
 	d, there := c.now[id]
 	first := texts[0][strings.LastIndex(texts[0], "\n")+1:] // behind the title, which may be changed meanwhile

@@ -12,12 +12,12 @@ import (
 // file checks that a file's stored holders are those that have it.
 func (c *checker) file(id string) {
 	f, there := c.files[id]
-	holds := len(c.holds[id])
+	holders := len(c.fileHolders[id])
 	switch {
-	case there && f.Holds != holds:
-		c.violated(20, "file %s counts %d who hold it, and there are %d", id, f.Holds, holds)
-	case holds > 0 && (!there || f.Removed):
-		for run := range c.holds[id] {
+	case there && f.References != holders:
+		c.violated(20, "file %s counts %d who hold it, and there are %d", id, f.References, holders)
+	case holders > 0 && (!there || f.Removed):
+		for run := range c.fileHolders[id] {
 			if !c.isGone(run) { // an organization's files may be removed before its last runs
 				c.violated(20, "file %s is held by run %s and is not there", id, run)
 			}
@@ -59,35 +59,35 @@ func (c *checker) kept() {
 			c.needed[id] = append(c.needed[id], f.FileID)
 		}
 		for _, file := range c.needed[id] {
-			if f, there := c.files[file]; !there || f.Removed || !c.holds[file][id] {
+			if f, there := c.files[file]; !there || f.Removed || !c.fileHolders[file][id] {
 				c.violated(20, "run %s needs file %s, which is not there", id, file)
 			}
 		}
 	}
 	c.fileCounts()
 	for _, id := range sortedKeys(c.files) {
-		if c.files[id].Holds == 0 {
+		if c.files[id].References == 0 {
 			c.violated(20, "file %s is held by nobody and still there: %+v", id, c.files[id])
 		}
 	}
-	for _, file := range sortedKeys(c.holds) {
-		for run := range c.holds[file] {
+	for _, file := range sortedKeys(c.fileHolders) {
+		for run := range c.fileHolders[file] {
 			if _, there := c.runs[run]; !there {
 				c.violated(20, "file %s is held by run %s, which is not there", file, run)
 			}
 		}
 	}
 	for _, key := range c.world.blobs.Keys() {
-		place := strings.Split(key, "/")
+		parts := strings.Split(key, "/")
 		if ofDocument(key) {
 			if !c.world.library.documents.owns(key) {
 				c.violated(20, "%s is no document's", key)
 			}
 			continue
 		}
-		_, run := c.runs[place[min(2, len(place)-1)]]
-		_, file := c.files[place[1]]
-		if place[0] == "files" && !file || place[0] == "documents" && !run {
+		_, run := c.runs[parts[min(2, len(parts)-1)]]
+		_, file := c.files[parts[1]]
+		if parts[0] == "files" && !file || parts[0] == "documents" && !run {
 			c.violated(20, "%s is nobody's", key)
 		}
 	}

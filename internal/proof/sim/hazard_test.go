@@ -117,7 +117,7 @@ func administer(t *testing.T, w *world, pass time.Duration, do func(ctx context.
 	t.Helper()
 	d := w.processes[0]
 	w.spawn(d.process, "administrator",
-		func(*actor) { do(context.Background(), w.tenants(d.machine, d.store, d.store.Known())) })
+		func(*actor) { do(context.Background(), w.tenants(d.machine, d.store, d.store.Cached())) })
 	w.run(w.now.Add(pass), func() {})
 	require.Empty(t, w.failure)
 }
@@ -206,7 +206,7 @@ func TestAClockThatIsAheadDoesNotTakeACallFromUnderALease(t *testing.T) {
 		if r := w.checker.runs[run]; !stood && r.Steps > 0 {
 			stood = true
 			w.checker.holders[run].frozen = w.now.Add(lease - time.Second)
-			w.deliver(queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: run}}, lease-borne+time.Second)
+			w.deliver(queue.Message{Wakeup: events.Wakeup{Kind: events.WakeupRun, ID: run}}, lease-borne+time.Second)
 		}
 	}
 	w.run(w.now.Add(10*time.Minute), after)

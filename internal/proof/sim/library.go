@@ -71,7 +71,7 @@ func (l *library) ingester(d *deployment, log *slog.Logger) *ingest.Ingester {
 					{Provider: "paid", Name: "short"}, {Provider: "paid", Name: "long"},
 				},
 			},
-			Nudge: func(ctx context.Context, m queue.Message) {
+			Wake: func(ctx context.Context, m queue.Message) {
 				_ = (&portal{l.world, d.process, nil}).Send(ctx, m)
 			},
 			CheckURL: func(url string) error { return knowledge.CheckURL(policy, url) },
@@ -161,7 +161,7 @@ func (s shelf) call(change func() error) error {
 
 func (s shelf) Put(ctx context.Context, v index.Version, dimensions int, chunks []index.Chunk) error {
 	return s.call(func() error {
-		s.say("put %+v", v)
+		s.logf("put %+v", v)
 		if s.maybe("index put in parts") {
 			chunks = chunks[:s.chance.IntN(len(chunks))]
 			if err := s.index.Put(ctx, v, dimensions, chunks); err == nil {
@@ -179,7 +179,7 @@ func (s shelf) Put(ctx context.Context, v index.Version, dimensions int, chunks 
 
 func (s shelf) Remove(ctx context.Context, v index.Version) error {
 	return s.call(func() error {
-		s.say("remove %+v", v)
+		s.logf("remove %+v", v)
 		delete(s.documents.indexed, v)
 		return s.index.Remove(ctx, v)
 	})
@@ -187,7 +187,7 @@ func (s shelf) Remove(ctx context.Context, v index.Version) error {
 
 func (s shelf) Drop(ctx context.Context, collection string) error {
 	return s.call(func() error {
-		s.say("drop %s", collection)
+		s.logf("drop %s", collection)
 		for v := range s.documents.indexed {
 			if v.Collection == collection {
 				delete(s.documents.indexed, v)
@@ -209,9 +209,9 @@ func (s shelf) Query(ctx context.Context, q index.Query) (index.Result, error) {
 
 // ofDocument reports whether a key of the blob store is of a document of a knowledge base.
 func ofDocument(key string) bool {
-	place := strings.Split(key, "/")
-	return place[0] == "documents" && len(place) > 3 &&
-		slices.Contains([]string{"source", "text", "structure", "chunks", "vectors"}, place[2])
+	parts := strings.Split(key, "/")
+	return parts[0] == "documents" && len(parts) > 3 &&
+		slices.Contains([]string{"source", "text", "structure", "chunks", "vectors"}, parts[2])
 }
 
 // fails reports whether a call of the blob store fails.
@@ -254,7 +254,7 @@ const patience = time.Minute
 // Embed implements [embedding.Model].
 func (e *embedder) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
 	if r.Purpose == embedding.ForDocument {
-		e.documents.asked(r.Texts)
+		e.documents.checkEmbedding(r.Texts)
 	}
 	e.port(e.process, "embed")
 	reply := embedding.Reply{Tokens: tokensOfText * int64(len(r.Texts))}

@@ -121,7 +121,7 @@ func (c *checker) accounted(r record.Run) {
 	journal, err := c.store().Journal(context.Background(), r.ID())
 	must(err)
 	if c.world.server != nil {
-		c.world.server.toldOf(r.ID(), journal)
+		c.world.server.checkResults(r.ID(), journal)
 	}
 	if r.Status == lifecycle.Completed {
 		c.texts(r)

@@ -49,8 +49,8 @@ func newText(key, plain string) text {
 	return text{key, plain, hex.EncodeToString(sum[:])}
 }
 
-// look records the current rights.
-func (p *powers) look() {
+// snapshot records the current rights.
+func (p *powers) snapshot() {
 	store, ctx := p.checker.store(), context.Background()
 	for _, organization := range sortedKeys(p.groups) {
 		now := rights{since: p.now, users: map[string]catalog.User{}, keys: map[string]catalog.APIKey{},
@@ -236,7 +236,7 @@ func (c *client) as(ctx context.Context, d *deployment, level tenant.Level) (ten
 	t := c.text
 	p, err := d.tenants.Authenticate(ctx, t.text)
 	if err == nil {
-		err = p.May(level)
+		err = p.Authorize(level)
 	}
 	return p, t, err
 }
@@ -347,7 +347,7 @@ func (p *powers) hand(user string, t text) {
 	if !slices.Contains(p.keys, t.key) {
 		p.keys = append(p.keys, t.key)
 	}
-	p.look()
+	p.snapshot()
 }
 
 // waits records a run's agent at the beginning of its pause. If the version of the run requires other approvers, that

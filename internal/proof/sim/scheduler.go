@@ -76,8 +76,8 @@ func newScheduler(seed uint64) *scheduler {
 	}
 }
 
-// say writes a line of the log: the virtual time, the step, the active actor, and the event.
-func (s *scheduler) say(format string, args ...any) {
+// logf writes a line of the log: the virtual time, the step, the active actor, and the event.
+func (s *scheduler) logf(format string, args ...any) {
 	if s.log == nil {
 		return
 	}
@@ -91,14 +91,14 @@ func (s *scheduler) say(format string, args ...any) {
 
 // Write writes a logger's line into the log.
 func (s *scheduler) Write(line []byte) (int, error) {
-	s.say("%s", bytes.TrimSpace(line))
+	s.logf("%s", bytes.TrimSpace(line))
 	return len(line), nil
 }
 
 // note adds an event and its time to the trace's hash.
 func (s *scheduler) note(what string, n int) {
 	if what != "" {
-		s.say("%s %d", what, n)
+		s.logf("%s %d", what, n)
 	}
 	const prime = 1099511628211 // of FNV-1a
 	mix := func(v uint64) { s.trace = (s.trace ^ v) * prime }
@@ -141,7 +141,7 @@ func stackOf(r any) []byte {
 func (s *scheduler) fail(reason string) {
 	if s.failure == "" {
 		s.failure = fmt.Sprintf("at %s, step %d: %s", s.now.Format(time.RFC3339Nano), s.steps, reason)
-		s.say("FAILED: %s", reason)
+		s.logf("FAILED: %s", reason)
 	}
 }
 

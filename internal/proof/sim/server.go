@@ -21,20 +21,20 @@ import (
 type server struct {
 	*world
 
-	offered map[string]tool.Definition // by name, as the server has them now
-	changed int
-	agreed  map[string]bool              // the tools that owners have enabled, by place and definition
-	opened  map[*actor]map[string]string // tools that a worker's attempt has opened, by name
-	asked   map[string]string            // definition that a call was made for, by its key
-	said    map[string][]string          // results of a call
-	last    string                       // the newest result of any call
+	offered   map[string]tool.Definition // by name, as the server has them now
+	changed   int
+	agreed    map[string]bool              // the tools that owners have enabled, by place and definition
+	opened    map[*actor]map[string]string // tools that a worker's attempt has opened, by name
+	requested map[string]string            // definition that a call was made for, by its key
+	results   map[string][]string          // results of a call
+	last      string                       // the newest result of any call
 }
 
 func newServer(w *world) *server {
 	s := &server{
 		world: w, offered: map[string]tool.Definition{}, agreed: map[string]bool{},
-		opened: map[*actor]map[string]string{}, asked: map[string]string{},
-		said: map[string][]string{},
+		opened: map[*actor]map[string]string{}, requested: map[string]string{},
+		results: map[string][]string{},
 	}
 	for _, spec := range specs {
 		spec.Parameters = json.RawMessage(`{"type":"object"}`)
@@ -189,17 +189,17 @@ func (h hostile) Call(ctx context.Context, e tool.Endpoint, d tool.Definition, i
 	s.calls(e, d, i)
 	r, err := h.call(ctx, d, i)
 	if h.world.quiet {
-		return s.say(i, r, ""), err
+		return s.newResult(i, r, ""), err
 	}
 	if err != nil {
-		if _, told := errors.AsType[*tool.Error](err); told && h.world.work.IntN(2) == 0 {
+		if _, ok := errors.AsType[*tool.Error](err); ok && h.world.work.IntN(2) == 0 {
 			err = &tool.Error{Message: strange[h.world.work.IntN(len(strange))]}
 		}
 		return r, err
 	}
 	switch n := h.world.work.IntN(40); {
 	case n == 0: // longer than the part that the model receives
-		return s.say(i, r, strings.Repeat("so much\x00\xff ", 40_000)), nil
+		return s.newResult(i, r, strings.Repeat("so much\x00\xff ", 40_000)), nil
 	case n < 3: // no result, and a reason that is for operators only
 		return tool.Result{}, fmt.Errorf("dial tcp: https://user:%s@10.0.0.7/: refused", secret)
 	case n < 5:
@@ -208,11 +208,11 @@ func (h hostile) Call(ctx context.Context, e tool.Endpoint, d tool.Definition, i
 				tool.File{Name: odd[n%len(odd)], ContentType: odd[(n+1)%len(odd)], Data: []byte("\x00")})
 		}
 	case n < 9: // the result of another call
-		return s.say(i, r, s.last), nil
+		return s.newResult(i, r, s.last), nil
 	case n < 20:
-		return s.say(i, r, strange[h.world.work.IntN(len(strange))]), nil
+		return s.newResult(i, r, strange[h.world.work.IntN(len(strange))]), nil
 	}
-	return s.say(i, r, "done"), nil
+	return s.newResult(i, r, "done"), nil
 }
 
 // Session makes a session with the server.
@@ -260,15 +260,15 @@ func (s *server) calls(e tool.Endpoint, d tool.Definition, i tool.Invocation) {
 	if !s.agreed[what(tool.Origin(e.URL), d)] {
 		s.checker.violated(17, "%s calls %s, which nobody has enabled as it is", i.IdempotencyKey, what(e.URL, d))
 	}
-	if asked := s.asked[i.IdempotencyKey]; asked != "" && asked != what(e.URL, d) {
-		s.checker.violated(17, "%s was asked of %s and is made of %s", i.IdempotencyKey, asked, what(e.URL, d))
+	if requested := s.requested[i.IdempotencyKey]; requested != "" && requested != what(e.URL, d) {
+		s.checker.violated(17, "%s was asked of %s and is made of %s", i.IdempotencyKey, requested, what(e.URL, d))
 	}
 }
 
-// say returns the result of a call. Each result begins with the id of its call.
-func (s *server) say(i tool.Invocation, r tool.Result, text string) tool.Result {
-	r.Text = fmt.Sprintf("%s %d: %s", i.IdempotencyKey, len(s.said[i.IdempotencyKey]), text)
-	s.said[i.IdempotencyKey] = append(s.said[i.IdempotencyKey], r.Text)
+// newResult returns the result of a call. Each result begins with the id of its call.
+func (s *server) newResult(i tool.Invocation, r tool.Result, text string) tool.Result {
+	r.Text = fmt.Sprintf("%s %d: %s", i.IdempotencyKey, len(s.results[i.IdempotencyKey]), text)
+	s.results[i.IdempotencyKey] = append(s.results[i.IdempotencyKey], r.Text)
 	s.last = r.Text[:min(len(r.Text), 200)]
 	return r
 }
@@ -277,14 +277,14 @@ func (s *server) say(i tool.Invocation, r tool.Result, text string) tool.Result 
 func (s *server) journalled(run string, step record.Step) {
 	for _, c := range step.Calls {
 		key := fmt.Sprintf("%s-%d-%s", run, step.Index, c.ID)
-		if _, known := s.asked[key]; !known {
-			s.asked[key] = s.opened[s.awake][c.Name]
+		if _, known := s.requested[key]; !known {
+			s.requested[key] = s.opened[s.awake][c.Name]
 		}
 	}
 }
 
-// toldOf checks the results in a journal.
-func (s *server) toldOf(run string, journal []record.Step) {
+// checkResults checks the results in a journal.
+func (s *server) checkResults(run string, journal []record.Step) {
 	ended := map[string]bool{}
 	for _, step := range journal {
 		if step.Kind != record.ToolStep {
@@ -297,24 +297,24 @@ func (s *server) toldOf(run string, journal []record.Step) {
 		if strings.Contains(step.Output, secret) {
 			s.checker.violated(21, "what call %s of run %s came to tells a secret: %q", step.CallID, run, step.Output)
 		}
-		if len(step.Output) > toldAtMost {
+		if len(step.Output) > maxShownResult {
 			s.checker.violated(21, "the journal has %d bytes of what call %s of run %s came to", len(step.Output),
 				step.CallID, run)
 		}
-		said, ours := s.said[run+"-"+step.CallID]
+		results, ours := s.results[run+"-"+step.CallID]
 		if step.Outcome == string(model.Succeeded) && (ours || s.offered[step.Name].Name != "") &&
-			!anyBegins(said, step.Output) {
+			!anyBegins(results, step.Output) {
 			s.checker.violated(21, "call %s of run %s was answered %.300q, and its journal says %.300q", step.CallID,
-				run, said, step.Output)
+				run, results, step.Output)
 		}
 	}
 }
 
-// toldAtMost is the largest part of a result that the model receives, in bytes, with the names of its files.
-const toldAtMost = 400 << 10
+// maxShownResult is the largest part of a result that the model receives, in bytes, with the names of its files.
+const maxShownResult = 400 << 10
 
-func anyBegins(said []string, output string) bool {
-	for _, text := range said {
+func anyBegins(results []string, output string) bool {
+	for _, text := range results {
 		text = strings.ToValidUTF8(text, "")
 		if n := min(len(text), 1000); strings.HasPrefix(strings.ReplaceAll(output, "\uFFFD", ""), text[:n]) {
 			return true

@@ -49,7 +49,7 @@ func newTurns(w *world, p *process) *turns {
 
 // owner returns the owner of a message's run, not the user whom the message names.
 func (t *turns) owner(m queue.Message) share.Holder {
-	if r, there := t.checker.runs[m.Nudge.ID]; there {
+	if r, there := t.checker.runs[m.Wakeup.ID]; there {
 		return share.Holder{Organization: r.Organization, User: r.User}
 	}
 	return share.Holder{Organization: m.Group, User: m.User}
@@ -98,7 +98,7 @@ func (t *turns) deliver(a *actor, handle func(a *actor, run string) error) {
 		t.turn(who)
 		t.take(who)
 		t.spawn(t.process, fmt.Sprintf("%s work %d", t.process.name, n), func(a *actor) {
-			err := handle(a, d.Nudge.ID)
+			err := handle(a, d.Wakeup.ID)
 			must(t.queue.Ack(context.Background(), d))
 			if t.giveBack(who); err != nil {
 				t.retry(d.Message)

@@ -46,7 +46,7 @@ func (c *checker) requested(r model.Request) {
 	if !found || run.Status != lifecycle.Running {
 		return // it has ended, and its worker does not know yet
 	}
-	c.history(run, r.Messages[:own], r.Try == 0 && own == len(r.Messages)-1)
+	c.history(run, r.Messages[:own], r.Attempt == 0 && own == len(r.Messages)-1)
 	c.calls(run, r.Messages[own+1:])
 }
 

@@ -158,11 +158,11 @@ func newWorld(seed uint64, rate float64) *world {
 }
 
 func (w *world) toolkits(box *toolbox, store *record.Store) *toolkit.Toolkits {
-	return &toolkit.Toolkits{Store: store, Known: store.Known(), Host: box.machine,
+	return &toolkit.Toolkits{Store: store, Cached: store.Cached(), Host: box.machine,
 		Kinds: map[string]tool.Kind{toolkit.Builtin: box.builtin, "mcp": hostile{box}}}
 }
 
-func (w *world) tenants(m *machine, store *record.Store, known record.Known) *tenant.Tenants {
+func (w *world) tenants(m *machine, store *record.Store, known record.CachedReader) *tenant.Tenants {
 	return tenant.New(store, known, m, tenant.Defaults{
 		UserCap: userCap, OrganizationCap: orgCap, RateLimit: 1, RateBurst: 1, ActiveLimit: activeLimit,
 	}, nil) // no secrets are set here
@@ -175,7 +175,7 @@ func (w *world) found() {
 	w.spawn(founder, "founder", func(*actor) {
 		ctx := context.Background()
 		store := record.New(w.inner, w.blobs, m)
-		tenants := w.tenants(m, store, store.Known())
+		tenants := w.tenants(m, store, store.Cached())
 		for _, users := range []int{2, 1} {
 			name, visibility := "org", catalog.SeesAll
 			if hasSight(w.seed) {
@@ -268,7 +268,7 @@ func (w *world) deploy(name string) {
 		After: func(c faulttable.Call) {
 			if c.Commit { // after a read, the next call is where the turn may be lost
 				for _, op := range c.Ops {
-					w.say("committed: %s %s", [...]string{"put", "delete", "check"}[op.Kind], op.Item.Key)
+					w.logf("committed: %s %s", [...]string{"put", "delete", "check"}[op.Kind], op.Item.Key)
 				}
 				w.checker.committed(w.inner, c.Ops)
 				w.port(p, "table done")
@@ -284,11 +284,11 @@ func (w *world) deploy(name string) {
 	if w.seed%8 == 7 {
 		d.store = d.store.SpreadSlotsAbove(0)
 	}
-	known := d.store.Known()
+	known := d.store.Cached()
 	if w.powers != nil && len(w.processes)%2 == 0 { // as where a store is far away
 		d.remembers = true
 		known = record.New(cachetable.New(faulty, cachetable.Life{Found: remembered, Missing: 5 * time.Second},
-			m.Elapsed), &bucket{w.blobs, w, p}, m).Known()
+			m.Elapsed), &bucket{w.blobs, w, p}, m).Cached()
 	}
 	tenants := w.tenants(m, d.store, known)
 	d.tenants, d.files = tenants, &files.Files{Store: d.store, Log: log}
@@ -307,7 +307,7 @@ func (w *world) deploy(name string) {
 	box := &toolbox{builtintool.New(m), w, p, m}
 	d.toolkits = w.toolkits(box, d.store)
 	d.worker = &worker.Worker{
-		Executor: d.executor, Store: d.store, Known: known, Hub: d.hub, Host: m, Log: log, Lease: lease,
+		Executor: d.executor, Store: d.store, Cached: known, Hub: d.hub, Host: m, Log: log, Lease: lease,
 		PauseExpiry: pauseExpiry, Tick: 2 * time.Second, ReleaseAfter: 40 * time.Second, Drain: 5 * time.Second,
 		Loop: &agent.Loop{
 			Models: map[string]model.Model{
@@ -316,7 +316,7 @@ func (w *world) deploy(name string) {
 			},
 			Host: m,
 		},
-		Tools: box, MayReach: tenants.SenderMayReach, Reads: tenants.SenderReads,
+		Tools: box, CanAccess: tenants.SenderMayReach, CitationFilter: tenants.SenderReads,
 		TextOf: reader.Here(d.store),
 	}
 	d.intake.Tools = box.Open
@@ -433,7 +433,7 @@ func (w *world) port(p *process, what string) {
 	if p.dead {
 		die()
 	}
-	w.say("%s", what)
+	w.logf("%s", what)
 	if !w.quiet && w.chance.Float64() < w.rate/20 {
 		w.count("crash")
 		p.dead = true
@@ -447,7 +447,7 @@ func (w *world) port(p *process, what string) {
 		if w.skew > 0 && w.skew < lease && w.chance.IntN(2) == 0 {
 			still = lease - time.Duration(w.chance.Int64N(int64(w.skew)))
 		}
-		w.say("freeze for %s", still)
+		w.logf("freeze for %s", still)
 		p.frozen = w.now.Add(still)
 	}
 	w.yield(a)
@@ -474,7 +474,7 @@ func (w *world) tableFault(c faulttable.Call) faulttable.Fault {
 	w.count("table " + f.String())
 	w.note(f.String(), len(c.Ops))
 	if !c.Commit {
-		w.say("the fault is that of a read, which fails")
+		w.logf("the fault is that of a read, which fails")
 	}
 	return f
 }
@@ -513,7 +513,7 @@ var errUnreachable = errors.New("unreachable")
 
 func (q *portal) Send(_ context.Context, m queue.Message) error {
 	q.port(q.process, "queue")
-	if q.turns != nil && m.Nudge.Kind == events.NudgeRun {
+	if q.turns != nil && m.Wakeup.Kind == events.WakeupRun {
 		return q.turns.send(m)
 	}
 	if q.queueDown || q.maybe("queue unreachable") {
@@ -577,22 +577,22 @@ func (w *world) consume(a *actor, d *deployment) {
 		if !ok {
 			continue
 		}
-		w.note(m.Nudge.ID, 0)
+		w.note(m.Wakeup.ID, 0)
 		var again time.Duration
 		var err error
 		ctx := context.Background()
-		switch m.Nudge.Kind {
-		case events.NudgeRun:
-			err = d.worker.Handle(ctx, m.Nudge.ID)
-			w.checker.left(a, m.Nudge.ID)
-		case events.NudgeWebhook:
-			again, err = d.sender.Handle(ctx, m.Nudge.ID)
-		case events.NudgeJob:
-			again, err = d.remover.Handle(ctx, m.Nudge.ID)
-		case events.NudgeDocument:
-			w.library.documents.handled[a] = m.Nudge.ID
-			again, err = d.ingester.Handle(ctx, m.Nudge.ID)
-			w.checker.left(a, m.Nudge.ID)
+		switch m.Wakeup.Kind {
+		case events.WakeupRun:
+			err = d.worker.Handle(ctx, m.Wakeup.ID)
+			w.checker.left(a, m.Wakeup.ID)
+		case events.WakeupWebhook:
+			again, err = d.sender.Handle(ctx, m.Wakeup.ID)
+		case events.WakeupJob:
+			again, err = d.remover.Handle(ctx, m.Wakeup.ID)
+		case events.WakeupDocument:
+			w.library.documents.handled[a] = m.Wakeup.ID
+			again, err = d.ingester.Handle(ctx, m.Wakeup.ID)
+			w.checker.left(a, m.Wakeup.ID)
 		}
 		if err != nil && w.work.IntN(2) == 0 {
 			again = 2 * time.Second

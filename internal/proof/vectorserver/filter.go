@@ -32,11 +32,11 @@ func (c *collection) admits(given any, metadata map[string]any) (bool, error) {
 	}
 	all := true
 	for name, value := range object {
-		holds, err := c.member(name, value, metadata)
+		matches, err := c.member(name, value, metadata)
 		if err != nil {
 			return false, err
 		}
-		all = all && holds
+		all = all && matches
 	}
 	return all, nil
 }
@@ -51,11 +51,11 @@ func (c *collection) member(name string, value any, metadata map[string]any) (bo
 		}
 		n := 0
 		for _, each := range list {
-			holds, err := c.admits(each, metadata)
+			matches, err := c.admits(each, metadata)
 			if err != nil {
 				return false, err
 			}
-			if holds {
+			if matches {
 				n++
 			}
 		}

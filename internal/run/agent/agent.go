@@ -70,9 +70,9 @@ type Task struct {
 	Tools     []tool.Offer  // the tools that the agent may call
 	// Search finds passages in the agent's knowledge bases, without their numbers. It also returns the tokens that it
 	// used. A [tool.Error] is an error that the model may read. nil: the agent has no knowledge base.
-	Search  func(ctx context.Context, query string) (found []record.Source, used record.Embeddings, err error)
-	Reads   citation.Reader // finds what the sender may not read now; needed once the run has found passages
-	History []model.Message // the conversation before this run; its oldest turns may be left out
+	Search         func(ctx context.Context, query string) (found []record.Source, used record.Embeddings, err error)
+	CitationFilter citation.Reader // finds what the sender may not read now; needed once the run has found passages
+	History        []model.Message // the conversation before this run; its oldest turns may be left out
 	// Unanswered are the indexes in History of the messages of turns without an answer. These are left out first.
 	Unanswered []int
 	// The client may send more than the message: a conversation (Before), instructions, and functions that it executes
@@ -127,7 +127,7 @@ type Answer struct {
 const (
 	defaultMaxSteps = 100
 	parallelCalls   = 10
-	modelTries      = 8
+	modelAttempts   = 8
 	maxOutput       = 256 << 10 // bytes of a tool result that the model gets
 	partOutput      = 32 << 10  // bytes of the part of a longer result
 	maxFiles        = 20        // files of a result that are stored
@@ -255,8 +255,8 @@ func (s *session) allDone(last record.Step) bool {
 func (s *session) conversation(ctx context.Context) []model.Message {
 	if s.talk == nil {
 		s.talk = append(slices.Clone(s.History), s.Before...)
-		if said := s.withPassages(s.Message); len(s.Before) == 0 || !empty(said) {
-			s.talk = append(s.talk, said)
+		if message := s.withPassages(s.Message); len(s.Before) == 0 || !empty(message) {
+			s.talk = append(s.talk, message)
 		}
 	}
 	for _, step := range s.steps[s.talked:] {
@@ -270,7 +270,7 @@ func (s *session) conversation(ctx context.Context) []model.Message {
 
 // roundOf returns the messages for a model step and the results of its calls.
 func (s *session) roundOf(ctx context.Context, step record.Step) []model.Message {
-	said := model.Message{Role: model.Assistant, Text: step.Text}
+	reply := model.Message{Role: model.Assistant, Text: step.Text}
 	results := model.Message{Role: model.Tool}
 	for _, c := range step.Calls {
 		id, arguments := label(step.Index, c), c.Arguments
@@ -284,9 +284,9 @@ func (s *session) roundOf(ctx context.Context, step record.Step) []model.Message
 				Note: note,
 			})
 		}
-		said.Calls = append(said.Calls, model.Call{ID: id, Name: tool.Name(c.Name), Arguments: arguments})
+		reply.Calls = append(reply.Calls, model.Call{ID: id, Name: tool.Name(c.Name), Arguments: arguments})
 	}
-	round := []model.Message{said}
+	round := []model.Message{reply}
 	if len(step.Calls) == 0 {
 		round = append(round, model.Message{Role: model.User, Text: s.objection(ctx, step)})
 	}
@@ -332,17 +332,17 @@ func (s *session) askModel(ctx context.Context) (*Result, error) {
 		request.Options.MustCall = false
 	}
 	step := record.Step{Index: s.next(), Kind: record.ModelStep, Attempt: s.Attempt, StartedAt: s.Host.Now()}
-	reply, said, failure, err := s.converse(ctx, &request, &step)
+	reply, streamed, failure, err := s.converse(ctx, &request, &step)
 	step.FinishedAt = s.Host.Now()
 	s.elsewhere += step.FinishedAt.Sub(step.StartedAt)
 	switch {
 	case err != nil:
 		s.cutShort(step, "stopped")
 		return nil, err
-	case failure != "" && said <= maxReply:
+	case failure != "" && streamed <= maxReply:
 		s.cutShort(step, "failed")
 	default:
-		failure = cmp.Or(failure, s.take(ctx, &step, request, reply, said))
+		failure = cmp.Or(failure, s.take(ctx, &step, request, reply, streamed))
 	}
 	if failure != "" {
 		return &Result{Failure: failure, Refused: s.refused}, nil
@@ -365,48 +365,48 @@ func (s *session) cutShort(step record.Step, outcome string) {
 // BudgetExceeded.
 func (s *session) converse(
 	ctx context.Context, r *model.Request, step *record.Step,
-) (reply model.Reply, said int, failure string, err error) {
+) (reply model.Reply, streamed int, failure string, err error) {
 	whole := r.Messages
 	s.begin(step)
-	for r.Try = 0; ; r.Try++ {
-		step.Tries = r.Try + 1
+	for r.Attempt = 0; ; r.Attempt++ {
+		step.ModelAttempts = r.Attempt + 1
 		r.Messages = s.fitted(whole, *step)
 		var text string
 		reply, text, err = s.attempt(ctx, *r)
-		said = len(text)
-		if said > maxReply && ctx.Err() == nil {
+		streamed = len(text)
+		if streamed > maxReply && ctx.Err() == nil {
 			reply.Calls = nil
-			return reply, said, tooMuchText, nil
+			return reply, streamed, tooMuchText, nil
 		}
 		if err == nil {
-			return reply, said, "", nil
+			return reply, streamed, "", nil
 		}
-		spend(step, *r, reply, said, err)
+		spend(step, *r, reply, streamed, err)
 		if ctx.Err() != nil {
 			step.Text = text
-			return reply, said, "", ctx.Err()
+			return reply, streamed, "", ctx.Err()
 		}
 		kind := model.KindOf(err)
 		if s.Log != nil {
-			s.Log.Warn("a model call failed", "run_id", s.Run, "kind", kind, "try", step.Tries,
+			s.Log.Warn("a model call failed", "run_id", s.Run, "kind", kind, "try", step.ModelAttempts,
 				"error", model.Unredacted(err))
 		}
 		s.Output.Replace(ctx, s.answer.Kept())
 		otherwise := s.leaveOutFor(kind, step, whole)
 		wait, again := model.MayRetry(err)
-		if !otherwise && (!again || step.Tries >= modelTries) {
+		if !otherwise && (!again || step.ModelAttempts >= modelAttempts) {
 			s.refused = kind == model.Refused && s.lastOfModel == nil
-			return reply, said, err.Error(), nil
+			return reply, streamed, err.Error(), nil
 		}
 		if over, failed := s.overBudget(ctx, *step); over != "" || failed != nil { // a retry is one more call
-			return reply, said, over, failed
+			return reply, streamed, over, failed
 		}
 		if otherwise {
 			continue
 		}
-		wait = max(wait, host.Jitter(s.Host, min(50*time.Millisecond<<r.Try, 5*time.Second)))
+		wait = max(wait, host.Jitter(s.Host, min(50*time.Millisecond<<r.Attempt, 5*time.Second)))
 		if err := errors.Join(s.Host.Sleep(ctx, wait), s.CheckLease()); err != nil {
-			return reply, said, "", err
+			return reply, streamed, "", err
 		}
 	}
 }

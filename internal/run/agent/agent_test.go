@@ -27,21 +27,21 @@ import (
 
 // script is a model that returns the configured replies and records the requests.
 type script struct {
-	says  []func(model.Request) (model.Reply, error)
-	shown []model.Request
+	replies []func(model.Request) (model.Reply, error)
+	shown   []model.Request
 }
 
 func (s *script) Converse(_ context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 	s.shown = append(s.shown, r)
-	if len(s.shown) > len(s.says) {
+	if len(s.shown) > len(s.replies) {
 		return model.Reply{}, model.Fail(model.BadRequest, "the script is over")
 	}
-	reply, err := s.says[len(s.shown)-1](r)
+	reply, err := s.replies[len(s.shown)-1](r)
 	emit(reply.Text)
 	return reply, err
 }
 
-func says(text string) func(model.Request) (model.Reply, error) {
+func textReply(text string) func(model.Request) (model.Reply, error) {
 	return func(model.Request) (model.Reply, error) { return model.Reply{Text: text, Finish: "stop"}, nil }
 }
 
@@ -76,8 +76,8 @@ func newStage(m model.Model, change func(*agent.Task)) *stage {
 		Run: "run", Attempt: 1,
 		Agent:   catalog.Agent{Spec: catalog.AgentSpec{Model: catalog.AgentModel{Provider: "m", Name: "n"}}},
 		Message: model.Message{Role: model.User, Text: "do it"}, Decided: map[string]record.Decision{},
-		Reads:  func(context.Context, []string) (citation.Hidden, error) { return nil, nil },
-		Output: silent{}, CheckLease: func() error { return nil },
+		CitationFilter: func(context.Context, []string) (citation.Hidden, error) { return nil, nil },
+		Output:         silent{}, CheckLease: func() error { return nil },
 		Keep: func(_ context.Context, key string, f tool.File) (record.FileRef, error) {
 			return record.FileRef{FileID: key, Name: f.Name, ContentType: f.ContentType, Size: int64(len(f.Data))}, nil
 		},
@@ -120,9 +120,9 @@ func structured(t *agent.Task) { t.Agent.Spec.OutputSchema = json.RawMessage(wan
 
 func TestStructuredAnswerMayBeRepairedOnce(t *testing.T) {
 	for name, c := range map[string]struct {
-		says   []string
-		output string
-		fails  string
+		replies []string
+		output  string
+		fails   string
 	}{
 		"valid at once":            {[]string{`{"city":"Oslo"}`}, `{"city":"Oslo"}`, ""},
 		"in a code block":          {[]string{"```json\n{\"city\":\"Oslo\"}\n```"}, `{"city":"Oslo"}`, ""},
@@ -133,12 +133,12 @@ func TestStructuredAnswerMayBeRepairedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &script{}
-			for _, text := range c.says {
-				m.says = append(m.says, says(text))
+			for _, text := range c.replies {
+				m.replies = append(m.replies, textReply(text))
 			}
 			s := newStage(m, structured)
 			r := s.work(t)
-			assert.Len(t, m.shown, len(c.says))
+			assert.Len(t, m.shown, len(c.replies))
 			assert.Contains(t, m.shown[0].Instructions, wanted)
 			if c.fails != "" {
 				assert.Contains(t, r.Failure, "output_schema")
@@ -147,7 +147,7 @@ func TestStructuredAnswerMayBeRepairedOnce(t *testing.T) {
 			}
 			require.NotNil(t, r.Answer)
 			assert.JSONEq(t, c.output, string(r.Answer.Output))
-			if len(c.says) > 1 {
+			if len(c.replies) > 1 {
 				last := m.shown[1].Messages[len(m.shown[1].Messages)-1]
 				assert.Equal(t, model.User, last.Role)
 				assert.Contains(t, last.Text, "does not fit the schema")
@@ -158,7 +158,7 @@ func TestStructuredAnswerMayBeRepairedOnce(t *testing.T) {
 }
 
 func TestAnswerUnderRepairIsNotRequestedAgainAfterACrash(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){says(`{"city":"Oslo"}`)}}
+	m := &script{replies: []func(model.Request) (model.Reply, error){textReply(`{"city":"Oslo"}`)}}
 	s := newStage(m, func(task *agent.Task) {
 		structured(task)
 		task.Steps = []record.Step{{Kind: record.ModelStep, Text: "It is Oslo.", Finish: "stop"}}
@@ -171,8 +171,8 @@ func TestAnswerUnderRepairIsNotRequestedAgainAfterACrash(t *testing.T) {
 }
 
 func TestHistoryThatDoesNotFitIsLeftOutAndJournalled(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){fails(model.TooLong), fails(model.TooLong),
-		calls("c", "act", `{"n":1}`), says("done")}}
+	m := &script{replies: []func(model.Request) (model.Reply, error){fails(model.TooLong), fails(model.TooLong),
+		calls("c", "act", `{"n":1}`), textReply("done")}}
 	s := newStage(m, func(task *agent.Task) {
 		offers(func(context.Context, tool.Invocation) (string, error) { return "ok", nil })(task)
 		for n := range 4 {
@@ -195,12 +195,12 @@ func TestHistoryThatDoesNotFitIsLeftOutAndJournalled(t *testing.T) {
 	assert.Equal(t, []string{"q3", "a3", "do it"}, shown[2])
 	assert.Equal(t, []string{"q3", "a3", "do it", "", ""}, shown[3], "what did not fit is not tried again")
 	assert.Equal(t, 6, r.All[0].LeftOut)
-	assert.Equal(t, 3, r.All[0].Tries)
+	assert.Equal(t, 3, r.All[0].ModelAttempts)
 }
 
 // A conversation that is too long and must stay whole fails the run. All of it was sent.
 func TestAConversationThatMustStayWholeFailsTheRun(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){fails(model.TooLong)}}
+	m := &script{replies: []func(model.Request) (model.Reply, error){fails(model.TooLong)}}
 	s := newStage(m, func(task *agent.Task) {
 		task.Whole = true
 		for n := range 4 {
@@ -218,7 +218,7 @@ func TestAConversationThatMustStayWholeFailsTheRun(t *testing.T) {
 
 // In such a run, a long result is not shortened either.
 func TestALongResultThatMustStayWholeFailsTheRun(t *testing.T) {
-	m := &window{holds: 50_000, calls: []string{"act"}}
+	m := &window{maxBytes: 50_000, calls: []string{"act"}}
 	s := newStage(m, gives(strings.Repeat("x", 100_000)))
 	s.task.Whole = true
 	r := s.work(t)
@@ -233,7 +233,7 @@ func TestALongResultThatMustStayWholeFailsTheRun(t *testing.T) {
 // A turn may have more than two messages. The history may be shorter in a later attempt, as old turns are removed. The
 // model's messages still begin with a turn.
 func TestWhatIsLeftOfTheHistoryBeginsWithATurn(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){says("done")}}
+	m := &script{replies: []func(model.Request) (model.Reply, error){textReply("done")}}
 	s := newStage(m, func(task *agent.Task) {
 		call := model.Call{ID: "x", Name: "f", Arguments: json.RawMessage(`{}`)}
 		task.History = []model.Message{
@@ -250,15 +250,15 @@ func TestWhatIsLeftOfTheHistoryBeginsWithATurn(t *testing.T) {
 }
 
 func TestMessageThatDoesNotFitByItselfFailsTheRun(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){fails(model.TooLong)}}
+	m := &script{replies: []func(model.Request) (model.Reply, error){fails(model.TooLong)}}
 	assert.Equal(t, "no", newStage(m, nil).work(t).Failure)
 	assert.Len(t, m.shown, 1)
 }
 
 func TestThirdConsecutiveCallWithInvalidArgumentsFailsTheRun(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){
+	m := &script{replies: []func(model.Request) (model.Reply, error){
 		calls("a", "act", `{}`), calls("b", "act", `{"n":"one"}`), calls("c", "act", `{"n":1}`),
-		calls("d", "act", `{}`), calls("e", "act", `[]`), calls("f", "act", `{}`), says("never"),
+		calls("d", "act", `{}`), calls("e", "act", `[]`), calls("f", "act", `{}`), textReply("never"),
 	}}
 	made := 0
 	s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) {
@@ -267,23 +267,23 @@ func TestThirdConsecutiveCallWithInvalidArgumentsFailsTheRun(t *testing.T) {
 	}))
 	r := s.work(t)
 	assert.Equal(t, 1, made)
-	told := m.shown[1].Messages[len(m.shown[1].Messages)-1].Results[0]
-	assert.Equal(t, model.Failed, told.Outcome)
-	assert.Equal(t, "the arguments do not fit: missing property 'n'", told.Text)
+	result := m.shown[1].Messages[len(m.shown[1].Messages)-1].Results[0]
+	assert.Equal(t, model.Failed, result.Outcome)
+	assert.Equal(t, "the arguments do not fit: missing property 'n'", result.Text)
 	assert.Contains(t, r.Failure, "act 3 times one after another with arguments that do not fit")
 	assert.Len(t, m.shown, 6)
 }
 
 func TestCallsOfOneReplyRunInParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &script{says: []func(model.Request) (model.Reply, error){func(model.Request) (model.Reply, error) {
+		m := &script{replies: []func(model.Request) (model.Reply, error){func(model.Request) (model.Reply, error) {
 			var r model.Reply
 			for n := range 10 {
 				r.Calls = append(r.Calls,
 					model.Call{ID: fmt.Sprint(n), Name: "act", Arguments: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))})
 			}
 			return r, nil
-		}, says("done")}}
+		}, textReply("done")}}
 		var mu sync.Mutex
 		keys := map[string]bool{}
 		s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {
@@ -304,7 +304,7 @@ func TestCallsOfOneReplyRunInParallel(t *testing.T) {
 
 func TestHangingToolFailsAtItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &script{says: []func(model.Request) (model.Reply, error){calls("a", "act", `{"n":1}`), says("done")}}
+		m := &script{replies: []func(model.Request) (model.Reply, error){calls("a", "act", `{"n":1}`), textReply("done")}}
 		s := newStage(m, func(task *agent.Task) {
 			offers(func(ctx context.Context, _ tool.Invocation) (string, error) {
 				<-ctx.Done()
@@ -338,7 +338,7 @@ func TestFailureNamesTheLimitThatWasReached(t *testing.T) {
 		},
 	} {
 		t.Run(want, func(t *testing.T) {
-			s := newStage(&script{says: again}, func(task *agent.Task) {
+			s := newStage(&script{replies: again}, func(task *agent.Task) {
 				offers(func(context.Context, tool.Invocation) (string, error) { return "ok", nil })(task)
 				change(&task.Agent.Spec.Limits)
 			})
@@ -349,7 +349,7 @@ func TestFailureNamesTheLimitThatWasReached(t *testing.T) {
 
 func TestModelIsOfferedAskUserIfTheAgentMayAsk(t *testing.T) {
 	for _, may := range []bool{true, false} {
-		m := &script{says: []func(model.Request) (model.Reply, error){says("hello")}}
+		m := &script{replies: []func(model.Request) (model.Reply, error){textReply("hello")}}
 		newStage(m, func(task *agent.Task) { task.Agent.Spec.CanAsk = may }).work(t)
 		assert.Equal(t, may, len(m.shown[0].Tools) == 1 && m.shown[0].Tools[0].Name == model.AskUser)
 	}
@@ -362,7 +362,7 @@ func TestJournalledCallIsNotRepeatedAfterACrash(t *testing.T) {
 		return strings.Repeat("x", made), nil
 	})
 	crash := errors.New("crash")
-	m := &script{says: []func(model.Request) (model.Reply, error){calls("a", "act", `{"n":1}`), says("done")}}
+	m := &script{replies: []func(model.Request) (model.Reply, error){calls("a", "act", `{"n":1}`), textReply("done")}}
 	s := newStage(m, act)
 	keep := s.task.Journal
 	s.task.Journal = func(ctx context.Context, steps []record.Step) error {
@@ -379,14 +379,14 @@ func TestJournalledCallIsNotRepeatedAfterACrash(t *testing.T) {
 	assert.Equal(t, 2, made, "a retry-safe call whose result was not journalled is made again, with the same key")
 }
 
-// told records the events for a reader of the stream.
-type told struct {
+// text records the events for a reader of the stream.
+type stepRecorder struct {
 	silent
 
 	see func(events.StepEvent)
 }
 
-func (t told) Step(_ context.Context, e events.StepEvent) { t.see(e) }
+func (t stepRecorder) Step(_ context.Context, e events.StepEvent) { t.see(e) }
 
 // A client can rely on the event that a call is finished: if the worker is lost then, the call is not repeated.
 func TestCallIsShownAsFinishedOnlyAfterItIsJournalled(t *testing.T) {
@@ -394,15 +394,15 @@ func TestCallIsShownAsFinishedOnlyAfterItIsJournalled(t *testing.T) {
 	ask := model.Call{ID: "b", Name: model.AskUser, Arguments: json.RawMessage(`{"question":"Which?"}`)}
 	for name, wants := range map[string][]model.Call{"alone": {act}, "beside a question": {act, ask}} {
 		t.Run(name, func(t *testing.T) {
-			m := &script{says: []func(model.Request) (model.Reply, error){
+			m := &script{replies: []func(model.Request) (model.Reply, error){
 				func(model.Request) (model.Reply, error) {
 					return model.Reply{Calls: wants, Finish: "tool_calls"}, nil
-				}, says("done"),
+				}, textReply("done"),
 			}}
 			s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return "x", nil }))
 			s.task.Agent.Spec.CanAsk = true
 			shown := 0
-			s.task.Output = told{see: func(e events.StepEvent) {
+			s.task.Output = stepRecorder{see: func(e events.StepEvent) {
 				if e.State == "finished" {
 					shown++
 					assert.True(t, slices.ContainsFunc(s.journal, func(step record.Step) bool {
@@ -417,7 +417,7 @@ func TestCallIsShownAsFinishedOnlyAfterItIsJournalled(t *testing.T) {
 }
 
 func TestLongToolResultIsStoredAsAFile(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){calls("a", "act", `{"n":1}`), says("done")}}
+	m := &script{replies: []func(model.Request) (model.Reply, error){calls("a", "act", `{"n":1}`), textReply("done")}}
 	s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) {
 		return strings.Repeat("ä", 1<<20), nil
 	}))
@@ -425,13 +425,13 @@ func TestLongToolResultIsStoredAsAFile(t *testing.T) {
 	require.NotNil(t, r.Answer)
 	require.Len(t, r.All[1].Files, 1)
 	assert.EqualValues(t, 2<<20, r.All[1].Files[0].Size)
-	told := m.shown[1].Messages[2].Results[0].Text
-	assert.Less(t, len(told), 40<<10)
-	assert.Contains(t, told, "[cut: the result has 2097152 bytes; the user has all of it as the file act.txt]")
+	text := m.shown[1].Messages[2].Results[0].Text
+	assert.Less(t, len(text), 40<<10)
+	assert.Contains(t, text, "[cut: the result has 2097152 bytes; the user has all of it as the file act.txt]")
 }
 
 func TestPicturesOfAToolAreStoredAsFiles(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){calls("a", "act", `{"n":1}`), says("done")}}
+	m := &script{replies: []func(model.Request) (model.Reply, error){calls("a", "act", `{"n":1}`), textReply("done")}}
 	s := newStage(m, func(task *agent.Task) {
 		task.Tools = []tool.Offer{{Spec: tool.Spec{Name: "act", RetrySafe: true},
 			Call: func(context.Context, tool.Invocation) (tool.Result, error) {
@@ -450,16 +450,16 @@ func TestPicturesOfAToolAreStoredAsFiles(t *testing.T) {
 	assert.Equal(t, record.FileRef{FileID: "0-0/0", Name: "act-1.png", ContentType: "image/png", Size: 1},
 		r.All[1].Files[0])
 	assert.Equal(t, "map.svg", r.All[1].Files[1].Name)
-	told := m.shown[1].Messages[2].Results[0].Text
-	assert.True(t, strings.HasPrefix(told,
+	text := m.shown[1].Messages[2].Results[0].Text
+	assert.True(t, strings.HasPrefix(text,
 		"two pictures\n[1 bytes of image/png; the user has them as the file act-1.png]\n[2 bytes of image/svg+xml"),
-		told)
-	assert.Contains(t, told, "[2 more files are not stored]")
+		text)
+	assert.Contains(t, text, "[2 more files are not stored]")
 }
 
 func TestFilesAttachedToAnAnswerAreShownToTheModel(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){calls("a", model.AskUser, `{"question":"Which?"}`),
-		says("done")}}
+	m := &script{replies: []func(model.Request) (model.Reply, error){calls("a", model.AskUser, `{"question":"Which?"}`),
+		textReply("done")}}
 	s := newStage(m, func(task *agent.Task) { task.Agent.Spec.CanAsk = true })
 	r := s.work(t)
 	require.Len(t, r.Interrupts, 1)
@@ -478,7 +478,7 @@ func TestFilesAttachedToAnAnswerAreShownToTheModel(t *testing.T) {
 }
 
 func TestResultAfterTheTimeoutIsDiscarded(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){calls("a", "act", `{"n":1}`), says("done")}}
+	m := &script{replies: []func(model.Request) (model.Reply, error){calls("a", "act", `{"n":1}`), textReply("done")}}
 	s := newStage(m, func(task *agent.Task) {
 		offers(func(ctx context.Context, _ tool.Invocation) (string, error) {
 			<-ctx.Done()

@@ -17,7 +17,7 @@ import (
 func TestApprovalHoldsUnderEitherNameOfATool(t *testing.T) {
 	for _, listed := range []string{"pay", "pay_bank", "pay_treasury"} {
 		var made []string
-		m := &script{says: []turn{calls("a", "pay_bank", `{}`), says("done")}}
+		m := &script{replies: []turn{calls("a", "pay_bank", `{}`), textReply("done")}}
 		s := newStage(m, func(task *agent.Task) {
 			task.Agent.Spec.Approval = catalog.AgentApproval{Mode: "tools", Tools: []string{listed}}
 			task.Tools = []tool.Offer{

@@ -23,8 +23,8 @@ func turned(r model.Reply) turn {
 	return func(model.Request) (model.Reply, error) { return r, nil }
 }
 
-// said returns the texts of a run: its failure, and the result of each call for the model.
-func said(r agent.Result) string {
+// replyBytes returns the texts of a run: its failure, and the result of each call for the model.
+func resultText(r agent.Result) string {
 	all := []string{r.Failure}
 	for _, step := range r.All {
 		if step.Kind == record.ToolStep {
@@ -45,8 +45,8 @@ func TestReplyIsAcceptedUpToEachLimit(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		bound int
-		says  func(n int) model.Reply
-		told  string
+		reply func(n int) model.Reply
+		want  string
 	}{
 		"text": {4 << 20, func(n int) model.Reply { return model.Reply{Text: long(n)} },
 			"the model's reply is over 4 MiB"},
@@ -67,11 +67,11 @@ func TestReplyIsAcceptedUpToEachLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for extra := range 2 {
-				reply := c.says(c.bound + extra)
-				s := newStage(&script{says: []turn{turned(reply), says("done")}}, approved(new([]string)))
+				reply := c.reply(c.bound + extra)
+				s := newStage(&script{replies: []turn{turned(reply), textReply("done")}}, approved(new([]string)))
 				s.task.Agent.Spec.CanAsk = true
 				r := s.work(t)
-				assert.Equal(t, extra == 1, strings.Contains(said(r), c.told), "%d: %s", extra, tool.Clip(said(r), 100))
+				assert.Equal(t, extra == 1, strings.Contains(resultText(r), c.want), "%d: %s", extra, tool.Clip(resultText(r), 100))
 			}
 		})
 	}
@@ -104,7 +104,7 @@ func TestEndlessTextIsCancelledAtTheLimit(t *testing.T) {
 				return model.Reply{Text: long(whole), Finish: "stop", InputTokens: 7, OutputTokens: 900_000}, nil
 			})
 			s := newStage(m, nil)
-			s.task.Output = heard{text: shown}
+			s.task.Output = textRecorder{text: shown}
 			r := s.work(t)
 			assert.Equal(t, c.shown, shown.Len())
 			require.Len(t, r.All, 1, "what it used counts")
@@ -140,7 +140,7 @@ func (p pieces) Converse(ctx context.Context, _ model.Request, emit func(string)
 
 // A text that is too long is journalled up to the limit.
 func TestTextBeyondTheLimitIsJournalledUpToIt(t *testing.T) {
-	s := newStage(&script{says: []turn{says(long(4<<20-1) + "é")}}, nil)
+	s := newStage(&script{replies: []turn{textReply(long(4<<20-1) + "é")}}, nil)
 	r := s.work(t)
 	require.Len(t, r.All, 1)
 	assert.Equal(t, long(4<<20-1)+"\uFFFD", r.All[0].Text)
@@ -150,7 +150,7 @@ func TestToolResultIsShownWholeUpToItsLimit(t *testing.T) {
 	for extra := range 2 {
 		text := long(256<<10 + extra)
 		s := newStage(
-			&script{says: []turn{calls("a", "act", `{"n":1}`), says("done")}},
+			&script{replies: []turn{calls("a", "act", `{"n":1}`), textReply("done")}},
 			offers(func(context.Context, tool.Invocation) (string, error) { return text, nil }),
 		)
 		r := s.work(t)
@@ -164,20 +164,20 @@ func TestTokenClaimCountsWithinPlausibleBounds(t *testing.T) {
 		Role: model.User, Text: long(40), Texts: []model.Text{{Text: long(400)}, {Text: long(400)}},
 		Results: []model.Result{{Text: long(2000)}, {Text: long(2000)}},
 	}
-	const told, said = 4 + 40 + 800 + 4000, 8 + 16 + 80 + 16 + 80 // bytes
-	const asked, replied = told / 4, said / 4
-	const leastIn, leastOut = (told + 31) / 32, (said + 31) / 32
-	const mostIn, mostOut = told + 1<<20, said + 1<<20
+	const requestBytes, replyBytes = 4 + 40 + 800 + 4000, 8 + 16 + 80 + 16 + 80 // bytes
+	const requestTokens, replyTokens = requestBytes / 4, replyBytes / 4
+	const leastIn, leastOut = (requestBytes + 31) / 32, (replyBytes + 31) / 32
+	const mostIn, mostOut = requestBytes + 1<<20, replyBytes + 1<<20
 	for _, c := range []struct{ in, out, wantIn, wantOut int64 }{
 		{leastIn, leastOut, leastIn, leastOut},
 		{mostIn, mostOut, mostIn, mostOut},
-		{leastIn - 1, leastOut, asked, leastOut},
-		{leastIn, leastOut - 1, leastIn, replied},
-		{mostIn + 1, mostOut, asked, mostOut},
-		{mostIn, mostOut + 1, mostIn, replied},
-		{-1, leastOut, asked, leastOut},
-		{leastIn, -1, leastIn, replied},
-		{0, 0, asked, replied},
+		{leastIn - 1, leastOut, requestTokens, leastOut},
+		{leastIn, leastOut - 1, leastIn, replyTokens},
+		{mostIn + 1, mostOut, requestTokens, mostOut},
+		{mostIn, mostOut + 1, mostIn, replyTokens},
+		{-1, leastOut, requestTokens, leastOut},
+		{leastIn, -1, leastIn, replyTokens},
+		{0, 0, requestTokens, replyTokens},
 	} {
 		reply := model.Reply{Text: long(8), InputTokens: c.in, OutputTokens: c.out}
 		for range 2 {
@@ -186,7 +186,7 @@ func TestTokenClaimCountsWithinPlausibleBounds(t *testing.T) {
 				model.Call{Name: long(16), Arguments: json.RawMessage(`{"x":"` + long(72) + `"}`)},
 			)
 		}
-		s := newStage(&script{says: []turn{turned(reply), says("done")}}, func(task *agent.Task) {
+		s := newStage(&script{replies: []turn{turned(reply), textReply("done")}}, func(task *agent.Task) {
 			task.Agent.Spec.Instructions = "help"
 			task.Message = request
 		})
@@ -211,13 +211,13 @@ func TestStepAndTokenLimitsAllowTheLastOne(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		steps, tokens int // 0: not set
-		says          []turn
+		replies       []turn
 		taken, made   int
 		failure       string
 	}{
 		"exactly the limit":      {4, 0, []turn{endless, endless}, 4, 2, steps(4)},
 		"the last asks for more": {3, 0, []turn{endless, endless}, 3, 1, steps(3)},
-		"the last answers":       {3, 0, []turn{endless, says("done")}, 3, 1, ""},
+		"the last answers":       {3, 0, []turn{endless, textReply("done")}, 3, 1, ""},
 		"no limit set":           {0, 0, slices.Repeat([]turn{endless}, 60), 100, 50, steps(100)},
 		"all its tokens":         {0, 200, slices.Repeat([]turn{endless}, 9), 3, 1, tokens(200, 200)},
 		"one token left":         {0, 201, slices.Repeat([]turn{endless}, 9), 5, 2, tokens(300, 201)},
@@ -226,7 +226,7 @@ func TestStepAndTokenLimitsAllowTheLastOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			made = 0
-			m := &script{says: c.says}
+			m := &script{replies: c.replies}
 			s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) {
 				made++
 				return "ok", nil
@@ -307,7 +307,7 @@ func TestOnlyRepeatedIdenticalOrInvalidCallsEndTheRun(t *testing.T) {
 			n = 0
 			m := &playback{}
 			for _, letter := range script {
-				m.says = append(m.says, rounds[letter])
+				m.replies = append(m.replies, rounds[letter])
 			}
 			made := make(chan struct{}, 100)
 			s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {
@@ -330,21 +330,21 @@ func TestOnlyRepeatedIdenticalOrInvalidCallsEndTheRun(t *testing.T) {
 }
 
 // playback is a model that replies in order.
-type playback struct{ says []func() model.Reply }
+type playback struct{ replies []func() model.Reply }
 
 func (p *playback) Converse(context.Context, model.Request, func(string)) (model.Reply, error) {
-	if len(p.says) == 0 {
+	if len(p.replies) == 0 {
 		return model.Reply{}, model.Fail(model.BadRequest, "the script is over")
 	}
-	reply := p.says[0]()
-	p.says = p.says[1:]
+	reply := p.replies[0]()
+	p.replies = p.replies[1:]
 	return reply, nil
 }
 
 // A request with more tools than providers accept is not sent. No tool is left out silently.
 func TestARunWithTooManyToolsFailsInWords(t *testing.T) {
 	for n, fails := range map[int]bool{tool.MaxOffered - 1: false, tool.MaxOffered: true} {
-		m := &script{says: []func(model.Request) (model.Reply, error){says("done")}}
+		m := &script{replies: []func(model.Request) (model.Reply, error){textReply("done")}}
 		s := newStage(m, func(task *agent.Task) {
 			task.Agent.Spec.CanAsk = true
 			for i := range n {

@@ -73,8 +73,8 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 	s.add(ended...)
 	// Results without a call follow from the decisions. With an interrupt, they are therefore journalled with the
 	// pause.
-	asked := slices.ContainsFunc(s.unsaved, func(step record.Step) bool { return step.Kind == record.ModelStep })
-	if len(made) > 0 || (asked && len(interruptsOf(jobs)) == 0) {
+	unsavedReply := slices.ContainsFunc(s.unsaved, func(step record.Step) bool { return step.Kind == record.ModelStep })
+	if len(made) > 0 || (unsavedReply && len(interruptsOf(jobs)) == 0) {
 		if err := s.save(ctx); err != nil {
 			return nil, err
 		}
@@ -489,9 +489,9 @@ func (s *session) call(ctx context.Context, j *job) {
 // failureText is the result of a failed call for the model: the message of a [tool.Error]. Any other error may contain
 // addresses or credentials, so it is only logged.
 func (s *session) failureText(j *job, err error) string {
-	var told *tool.Error
-	if errors.As(err, &told) {
-		return told.Message
+	var toolErr *tool.Error
+	if errors.As(err, &toolErr) {
+		return toolErr.Message
 	}
 	if s.Log != nil {
 		s.Log.Warn("a tool could not be called", "run_id", s.Run, "call", j.key, "tool", j.Name, "error", err)

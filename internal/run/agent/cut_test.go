@@ -64,7 +64,7 @@ func TestWhatFailedAttemptsUsedCountsInTheirStep(t *testing.T) {
 		"an error of no model":             {[]turn{cut("", 0, 0, errBroken)}, 0, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &script{says: c.turns}
+			m := &script{replies: c.turns}
 			s := newStage(m, nil)
 			s.Host = &ticking{Host: host.System()}
 			s.task.Message.Text = strings.Repeat("y", 100) // 25 tokens by the estimate
@@ -77,7 +77,7 @@ func TestWhatFailedAttemptsUsedCountsInTheirStep(t *testing.T) {
 			require.Len(t, r.All, 1)
 			step := r.All[0]
 			assert.Equal(t, []int64{c.in, c.out}, []int64{step.InputTokens, step.OutputTokens})
-			assert.Equal(t, len(m.shown), step.Tries)
+			assert.Equal(t, len(m.shown), step.ModelAttempts)
 			assert.Equal(t, r.All, r.Last, "it is stored with the result")
 			want := record.ModelStep
 			if c.fails {
@@ -155,7 +155,7 @@ func TestTheTextOfAnAttemptThatFailedIsGoneWhenTheWorkIsStopped(t *testing.T) {
 	for _, leaves := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(t.Context())
 		busy := &model.Error{Kind: model.Retryable, Err: errBroken}
-		s := newStage(&script{says: []turn{cut("half", 140, 10, busy)}}, nil)
+		s := newStage(&script{replies: []turn{cut("half", 140, 10, busy)}}, nil)
 		h := &ticking{Host: host.System()}
 		s.Host = h
 		checks := 0
@@ -190,7 +190,7 @@ func TestALoopGoesOnAfterACallThatWasCutShort(t *testing.T) {
 		InputTokens: 70, OutputTokens: 7}
 	var shown [2][]model.Message
 	for n, steps := range [][]record.Step{before, append(slices.Clone(before), short)} {
-		m := &script{says: []turn{says("The answer is 5.")}}
+		m := &script{replies: []turn{textReply("The answer is 5.")}}
 		three := 3
 		s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return "", errDisturbed }))
 		s.task.Steps = steps
@@ -208,7 +208,7 @@ func TestALoopGoesOnAfterACallThatWasCutShort(t *testing.T) {
 	assert.Equal(t, shown[0], shown[1], "the model is not shown it")
 
 	most := 77
-	s := newStage(&script{says: []turn{says("done")}}, func(task *agent.Task) {
+	s := newStage(&script{replies: []turn{textReply("done")}}, func(task *agent.Task) {
 		task.Steps, task.Agent.Spec.Limits.MaxTokens = []record.Step{short}, &most
 	})
 	assert.Contains(t, s.work(t).Failure, "limits.max_tokens")

@@ -19,7 +19,7 @@ import (
 // payment is a run with one call that must not be made twice; paid are the arguments of the calls made.
 func payment(replies ...turn) (s *stage, paid *[]string) {
 	paid = new([]string)
-	m := &script{says: append(append([]turn{}, replies...), says("done"))}
+	m := &script{replies: append(append([]turn{}, replies...), textReply("done"))}
 	s = newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {
 		*paid = append(*paid, string(i.Arguments))
 		return "ok", nil
@@ -47,7 +47,7 @@ func (s *stage) lose(t *testing.T) {
 func (s *stage) pause(t *testing.T, d record.Decision) record.Interrupt {
 	t.Helper()
 	r := s.work(t)
-	require.Len(t, r.Interrupts, 1, "%s", said(r))
+	require.Len(t, r.Interrupts, 1, "%s", resultText(r))
 	i := r.Interrupts[0]
 	s.journal = append(s.journal, r.Last...)
 	s.task.Steps, s.task.Pauses = append([]record.Step{}, s.journal...), append(s.task.Pauses, r.Interrupts)
@@ -111,7 +111,7 @@ func TestCallWithUnknownOutcomeIsDecidedByAHuman(t *testing.T) {
 }
 
 // Each lost attempt needs its own decision. An approval before the call does not count.
-func TestEachLossOfACallNeedsANewDecision(t *testing.T) {
+func TestEachLossOfACallNeedsItsOwnDecision(t *testing.T) {
 	s, paid := payment(calls("a", "act", `{"n":1}`))
 	s.task.Agent.Spec.Approval.Mode = "always"
 	i := s.pause(t, record.Decision{Decision: "edit", Arguments: json.RawMessage(`{"n":2}`)})
@@ -143,7 +143,7 @@ func TestUnknownOutcomeIsAskedAboutBeforeApproval(t *testing.T) {
 }
 
 // The agent defines which calls need approval. A tool may require it, too.
-func TestCallsNeedApprovalAsTheAgentOrTheToolSays(t *testing.T) {
+func TestCallsNeedApprovalAsTheAgentOrTheToolRequires(t *testing.T) {
 	const byAgent, byTool = "May the agent call act?", "May the agent call act? Every call of this tool needs approval."
 	const gone = ` The agent's policy names the tool "gone", which the agent does not have.`
 	never, always := tool.Approval{Mode: "never"}, tool.Approval{Mode: "always"}
@@ -204,7 +204,7 @@ func TestEditedCallIsMadeWithTheEditedArguments(t *testing.T) {
 			}
 		}
 		if want == nil {
-			assert.Contains(t, said(r), "the arguments do not fit: ")
+			assert.Contains(t, resultText(r), "the arguments do not fit: ")
 		}
 	}
 }
@@ -212,7 +212,7 @@ func TestEditedCallIsMadeWithTheEditedArguments(t *testing.T) {
 // The user gets the question exactly as the model wrote it; the model gets the user's answer.
 func TestQuestionReachesTheUserUnchangedAndTheAnswerTheModel(t *testing.T) {
 	m := &script{
-		says: []turn{calls("a", model.AskUser, `{"question":"Which?","options":["red","blue"]}`), says("done")},
+		replies: []turn{calls("a", model.AskUser, `{"question":"Which?","options":["red","blue"]}`), textReply("done")},
 	}
 	s := newStage(m, func(task *agent.Task) { task.Agent.Spec.CanAsk = true })
 	i := s.pause(t, record.Decision{Decision: "answer", Message: "blue"})
@@ -234,7 +234,7 @@ func TestSingleFileAttachedToAnAnswerIsShownAsTextOrPicture(t *testing.T) {
 		{Images: []model.Image{{ContentType: "image/png"}}},
 		{},
 	} {
-		m := &script{says: []turn{calls("a", model.AskUser, `{"question":"Which?"}`), says("done")}}
+		m := &script{replies: []turn{calls("a", model.AskUser, `{"question":"Which?"}`), textReply("done")}}
 		s := newStage(m, func(task *agent.Task) { task.Agent.Spec.CanAsk = true })
 		i := s.pause(t, record.Decision{Decision: "answer", Message: "this"})
 		s.task.AttachedFiles = map[string]model.Message{i.ID: came}

@@ -26,7 +26,7 @@ func TestTheDescriptionsOfARequestAreBounded(t *testing.T) {
 		"those in use":             {20, 108, 7000, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &window{holds: 1000}
+			m := &window{maxBytes: 1000}
 			s := newStage(m, func(task *agent.Task) {
 				for i := range c.long + c.short {
 					size := 700

@@ -108,7 +108,7 @@ func TestModelIsShownWhatAHumanHasChanged(t *testing.T) {
 			assert.Equal(t, c.arguments, string(first[0].Arguments))
 			assert.Equal(t, []string{c.result}, results)
 
-			again := &script{says: []turn{says("done")}} // a later attempt, after the call
+			again := &script{replies: []turn{textReply("done")}} // a later attempt, after the call
 			s.Models["m"], s.task.Steps = again, s.journal[:len(s.journal)-withAnswer(s.journal)]
 			require.NotNil(t, s.work(t).Answer)
 			second, repeated := lastRound(t, again)
@@ -128,14 +128,14 @@ func withAnswer(steps []record.Step) int {
 
 // Each call of a reply with several calls has its own decision. None has the arguments or the note of another.
 func TestMixedDecisionsOfOneReplyStayApart(t *testing.T) {
-	m := &script{says: []turn{func(model.Request) (model.Reply, error) {
+	m := &script{replies: []turn{func(model.Request) (model.Reply, error) {
 		var reply model.Reply
 		for _, id := range []string{"a", "b", "c", "d"} {
 			reply.Calls = append(reply.Calls,
 				model.Call{ID: id, Name: "act", Arguments: json.RawMessage(`{"n":1,"of":"` + id + `"}`)})
 		}
 		return reply, nil
-	}, says("done")}}
+	}, textReply("done")}}
 	s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {
 		return string(i.Arguments), nil
 	}))

@@ -27,8 +27,8 @@ func withFunctions(t *agent.Task) { t.Functions = []record.Function{weather} }
 // A call of the client's function pauses the run, with any approval setting of the agent. The client's answer is the
 // call's output.
 func TestACallOfTheClientsFunctionPauses(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){
-		calls("c", "get_weather", `{"place":"Oslo"}`), says("cold"),
+	m := &script{replies: []func(model.Request) (model.Reply, error){
+		calls("c", "get_weather", `{"place":"Oslo"}`), textReply("cold"),
 	}}
 	s := newStage(m, withFunctions)
 	s.task.Agent.Spec.Approval.Mode = "always"
@@ -54,11 +54,11 @@ func TestACallOfTheClientsFunctionPauses(t *testing.T) {
 // A reply may call functions of the client and tools of the agent; the tools are called before the run pauses.
 func TestFunctionsAndToolsInOneReply(t *testing.T) {
 	made := 0
-	m := &script{says: []func(model.Request) (model.Reply, error){
+	m := &script{replies: []func(model.Request) (model.Reply, error){
 		replies(act("a", `{"n":1}`),
 			model.Call{ID: "f", Name: "get_weather", Arguments: json.RawMessage(`{"place":"Oslo"}`)},
 			model.Call{ID: "g", Name: "get_weather", Arguments: json.RawMessage(`{"place":7}`)}),
-		says("done"),
+		textReply("done"),
 	}}
 	s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) {
 		made++
@@ -79,7 +79,7 @@ func TestFunctionsAndToolsInOneReply(t *testing.T) {
 // A call must not have two possible meanings because of its name.
 func TestAFunctionMayNotHaveTheNameOfATool(t *testing.T) {
 	for _, name := range []string{"act", model.AskUser, model.Search} {
-		m := &script{says: []func(model.Request) (model.Reply, error){says("done")}}
+		m := &script{replies: []func(model.Request) (model.Reply, error){textReply("done")}}
 		s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return "", nil }))
 		finds()(&s.task)
 		s.task.Agent.Spec.CanAsk = true
@@ -92,7 +92,7 @@ func TestAFunctionMayNotHaveTheNameOfATool(t *testing.T) {
 // A client may offer a function with the name of a tool that the agent's model does not have.
 func TestAFunctionMayHaveTheNameOfAToolThatIsNotThere(t *testing.T) {
 	for _, name := range []string{model.AskUser, model.Search} {
-		m := &script{says: []func(model.Request) (model.Reply, error){calls("c", name, `{"place":"x"}`), says("done")}}
+		m := &script{replies: []func(model.Request) (model.Reply, error){calls("c", name, `{"place":"x"}`), textReply("done")}}
 		s := newStage(m, withFunctions)
 		s.task.Agent.Spec.CanAsk = false
 		s.task.Functions = []record.Function{{Name: name, Parameters: weather.Parameters}}
@@ -108,10 +108,10 @@ func TestAFunctionMayHaveTheNameOfAToolThatIsNotThere(t *testing.T) {
 func TestTheClientsConversationIsShownWhole(t *testing.T) {
 	user := func(text string) model.Message { return model.Message{Role: model.User, Text: text} }
 	m := &script{
-		says: []func(model.Request) (model.Reply, error){
+		replies: []func(model.Request) (model.Reply, error){
 			fails(model.TooLong),
 			calls("x", "look", `{}`),
-			says("done"),
+			textReply("done"),
 		},
 	}
 	s := newStage(m, func(t *agent.Task) {

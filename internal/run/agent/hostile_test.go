@@ -74,8 +74,8 @@ func TestEachCallIsDecidedSeparatelyEvenIfTheModelReusesItsID(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &script{says: []turn{replies(act(ids[0], `{"n":1}`), act(ids[1], `{"n":2}`), act(ids[2], `{"n":3}`)),
-				says("done")}}
+			m := &script{replies: []turn{replies(act(ids[0], `{"n":1}`), act(ids[1], `{"n":2}`), act(ids[2], `{"n":3}`)),
+				textReply("done")}}
 			var made []string
 			s := newStage(m, approved(&made))
 			r := s.decide(t, s.work(t), "approve", "reject", "approve")
@@ -101,7 +101,7 @@ func TestEachCallIsDecidedSeparatelyEvenIfTheModelReusesItsID(t *testing.T) {
 }
 
 func TestRepeatedIDInALaterReplyIsAnotherCall(t *testing.T) {
-	m := &script{says: []turn{replies(act("a", `{"n":1}`)), replies(act("a", `{"n":2}`)), says("done")}}
+	m := &script{replies: []turn{replies(act("a", `{"n":1}`)), replies(act("a", `{"n":2}`)), textReply("done")}}
 	var made []string
 	s := newStage(m, approved(&made))
 	r := s.decide(t, s.work(t), "approve")
@@ -130,7 +130,7 @@ func storable(t *testing.T, steps []record.Step) {
 }
 
 func TestUnreadableArgumentsFailTheCallAndAreReportedToTheModel(t *testing.T) {
-	for arguments, told := range map[string]string{
+	for arguments, want := range map[string]string{
 		`{"n":1,"n":2}`:                         "/n is repeated",
 		`{"n":1,"\u006e":2}`:                    "/n is repeated",
 		`{"n":1,"x":{"y":1,"y":2}}`:             "/x/y is repeated",
@@ -144,15 +144,15 @@ func TestUnreadableArgumentsFailTheCallAndAreReportedToTheModel(t *testing.T) {
 		`{"n":1,"x":"` + long(1<<20) + `"}`:     "bytes",
 		`{"n":1,"x":[` + long(1<<10) + `1e999]`: "not valid JSON",
 	} {
-		t.Run(told, func(t *testing.T) {
-			m := &script{says: []turn{replies(act("a", arguments)), says("done")}}
+		t.Run(want, func(t *testing.T) {
+			m := &script{replies: []turn{replies(act("a", arguments)), textReply("done")}}
 			var made []string
 			s := newStage(m, approved(&made))
 			r := s.work(t)
 			require.NotNil(t, r.Answer, "the model is told, and goes on")
 			assert.Empty(t, made)
 			storable(t, r.All)
-			assert.Contains(t, r.All[1].Output, told)
+			assert.Contains(t, r.All[1].Output, want)
 			assert.Less(t, len(r.All[1].Output), 2000)
 			assert.EqualValues(t, 7, r.All[0].InputTokens, "what it used counts")
 		})
@@ -163,7 +163,7 @@ func deep(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n)
 func long(n int) string { return strings.Repeat("x", n) }
 
 func TestApprovedArgumentsAreTheOnesSent(t *testing.T) {
-	m := &script{says: []turn{replies(act("a", `{ "n" : 5e3, "to":"\u006dallory" }`)), says("done")}}
+	m := &script{replies: []turn{replies(act("a", `{ "n" : 5e3, "to":"\u006dallory" }`)), textReply("done")}}
 	var made []string
 	s := newStage(m, approved(&made))
 	r := s.work(t)
@@ -174,7 +174,7 @@ func TestApprovedArgumentsAreTheOnesSent(t *testing.T) {
 }
 
 func TestStructuredAnswerIsParsedStrictly(t *testing.T) {
-	m := &script{says: []turn{says(`{"city":"Oslo","city":"Rome"}`), says(`{"city":"\u004fslo"}`)}}
+	m := &script{replies: []turn{textReply(`{"city":"Oslo","city":"Rome"}`), textReply(`{"city":"\u004fslo"}`)}}
 	s := newStage(m, structured)
 	r := s.work(t)
 	require.NotNil(t, r.Answer)
@@ -185,10 +185,10 @@ func TestStructuredAnswerIsParsedStrictly(t *testing.T) {
 
 func TestReplyBeyondItsLimitsFailsTheRun(t *testing.T) {
 	for name, c := range map[string]struct {
-		says turn
-		want string
+		reply turn
+		want  string
 	}{
-		"text":  {says(long(5 << 20)), "the model's reply is over"},
+		"text":  {textReply(long(5 << 20)), "the model's reply is over"},
 		"calls": {replies(slices.Repeat([]model.Call{act("a", `{"n":1}`)}, 300)...), "requested 300 calls"},
 		"arguments": {
 			replies(slices.Repeat([]model.Call{act("a", `{"n":1,"x":"`+long(200<<10)+`"}`)}, 20)...),
@@ -197,7 +197,7 @@ func TestReplyBeyondItsLimitsFailsTheRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var made []string
-			s := newStage(&script{says: []turn{c.says}}, approved(&made))
+			s := newStage(&script{replies: []turn{c.reply}}, approved(&made))
 			r := s.work(t)
 			assert.Contains(t, r.Failure, c.want)
 			assert.Empty(t, made)
@@ -208,8 +208,8 @@ func TestReplyBeyondItsLimitsFailsTheRun(t *testing.T) {
 }
 
 func TestInvalidToolNameIsReportedAndStorable(t *testing.T) {
-	m := &script{says: []turn{replies(model.Call{ID: "a", Name: long(1<<20) + "\xff",
-		Arguments: json.RawMessage(`{}`)}), says("done")}}
+	m := &script{replies: []turn{replies(model.Call{ID: "a", Name: long(1<<20) + "\xff",
+		Arguments: json.RawMessage(`{}`)}), textReply("done")}}
 	r := newStage(m, nil).work(t)
 	require.NotNil(t, r.Answer)
 	storable(t, r.All)
@@ -231,7 +231,7 @@ func TestImplausibleTokenClaimsAreEstimated(t *testing.T) {
 		"implausibly many":       {math.MaxInt64, math.MaxInt64, 2, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(&script{says: []turn{claim(c.in, c.out)}}, nil)
+			s := newStage(&script{replies: []turn{claim(c.in, c.out)}}, nil)
 			r := s.work(t)
 			assert.Equal(t, c.wantIn, r.All[0].InputTokens)
 			assert.Equal(t, c.wantOut, r.All[0].OutputTokens)
@@ -247,7 +247,7 @@ func TestFinishedCallIsJournalledWhileOthersRun(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			journalled := make(chan struct{})
-			m := &script{says: []turn{replies(act("a", `{"n":1}`), act("b", `{"n":2}`)), says("done")}}
+			m := &script{replies: []turn{replies(act("a", `{"n":1}`), act("b", `{"n":2}`)), textReply("done")}}
 			s := newStage(m, offers(func(ctx context.Context, i tool.Invocation) (string, error) {
 				if string(i.Arguments) == `{"n":1}` {
 					return "first", nil
@@ -290,14 +290,14 @@ func TestFinishedCallIsJournalledWhileOthersRun(t *testing.T) {
 }
 
 func TestEventsOfACallHaveTheSameIndex(t *testing.T) {
-	m := &script{says: []turn{replies(
+	m := &script{replies: []turn{replies(
 		act("a", `{"n":1,"ask":true}`), act("b", `{"n":2}`),
 		model.Call{ID: "c", Name: "unknown", Arguments: json.RawMessage(`{}`)}, act("d", `{"n":4}`),
 	)}}
 	s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return "ok", nil }))
 	s.task.Tools[0].Approval = tool.Approval{Mode: "when", Argument: "ask"}
 	begun, ended := map[string]int{}, map[string]int{}
-	s.task.Output = told{see: func(e events.StepEvent) {
+	s.task.Output = stepRecorder{see: func(e events.StepEvent) {
 		if e.State == "started" {
 			begun[string(e.Arguments)] = e.Index
 		} else {
@@ -317,7 +317,7 @@ func TestEventsOfACallHaveTheSameIndex(t *testing.T) {
 
 func TestJournalFailureCancelsTheRunningCalls(t *testing.T) {
 	lost := errors.New("lost")
-	m := &script{says: []turn{replies(act("a", `{"n":1}`), act("b", `{"n":2}`))}}
+	m := &script{replies: []turn{replies(act("a", `{"n":1}`), act("b", `{"n":2}`))}}
 	s := newStage(m, offers(func(ctx context.Context, i tool.Invocation) (string, error) {
 		if string(i.Arguments) == `{"n":1}` {
 			return "first", nil
@@ -340,7 +340,7 @@ func TestRoundIsJournalledInOrderWhicheverCallEndsFirst(t *testing.T) {
 	for n := range 25 {
 		calls = append(calls, act("a", fmt.Sprintf(`{"n":%d}`, n)))
 	}
-	m := &script{says: []turn{replies(calls...), says("done")}}
+	m := &script{replies: []turn{replies(calls...), textReply("done")}}
 	s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {
 		return string(i.Arguments), nil
 	}))
@@ -361,9 +361,9 @@ func TestCallThatWasNotStartedNeedsNoDecision(t *testing.T) {
 			for n := range 12 {
 				calls = append(calls, act("", fmt.Sprintf(`{"n":%d}`, n)))
 			}
-			m := &script{says: []turn{replies(calls...), says("done")}}
+			m := &script{replies: []turn{replies(calls...), textReply("done")}}
 			var mu sync.Mutex
-			made, asked, leaving := map[string]int{}, 0, errors.New("leaving")
+			made, checks, leaving := map[string]int{}, 0, errors.New("leaving")
 			s := newStage(m, func(task *agent.Task) {
 				offers(func(_ context.Context, i tool.Invocation) (string, error) {
 					mu.Lock()
@@ -376,7 +376,7 @@ func TestCallThatWasNotStartedNeedsNoDecision(t *testing.T) {
 			s.task.CheckLease = func() error {
 				mu.Lock()
 				defer mu.Unlock()
-				if asked++; asked > 2+stopAt { // once for each round, then for each call
+				if checks++; checks > 2+stopAt { // once for each round, then for each call
 					return leaving
 				}
 				return nil
@@ -404,7 +404,7 @@ func TestCallThatWasNotStartedNeedsNoDecision(t *testing.T) {
 
 // The tools may change between a call and its approval. Another tool that has the name by then was not approved.
 func TestCallFailsIfAnotherToolHasTakenTheName(t *testing.T) {
-	m := &script{says: []turn{replies(act("a", `{"n":1}`)), says("done")}}
+	m := &script{replies: []turn{replies(act("a", `{"n":1}`)), textReply("done")}}
 	var made []string
 	s := newStage(m, approved(&made))
 	s.task.Tools[0].Source = "A/act"
@@ -418,7 +418,7 @@ func TestCallFailsIfAnotherToolHasTakenTheName(t *testing.T) {
 
 // Internal errors are for the operators: they may contain addresses and credentials.
 func TestOnlyToolErrorsAreShownToTheModel(t *testing.T) {
-	m := &script{says: []turn{replies(act("a", `{"n":1}`)), replies(act("b", `{"n":2}`)), says("done")}}
+	m := &script{replies: []turn{replies(act("a", `{"n":1}`)), replies(act("b", `{"n":2}`)), textReply("done")}}
 	s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {
 		if string(i.Arguments) == `{"n":1}` {
 			return "", fmt.Errorf("post https://user:sesame@10.0.0.7/: %w", context.DeadlineExceeded)
@@ -432,12 +432,12 @@ func TestOnlyToolErrorsAreShownToTheModel(t *testing.T) {
 }
 
 func TestInvalidUnicodeIsMadeStorable(t *testing.T) {
-	m := &script{says: []turn{func(model.Request) (model.Reply, error) {
+	m := &script{replies: []turn{func(model.Request) (model.Reply, error) {
 		return model.Reply{Text: "a\xffb", Finish: "\xfe", RequestID: "\x80", InputTokens: 1, OutputTokens: 1}, nil
 	}}}
 	s := newStage(m, nil)
 	var shown strings.Builder
-	s.task.Output = heard{text: &shown}
+	s.task.Output = textRecorder{text: &shown}
 	r := s.work(t)
 	require.NotNil(t, r.Answer)
 	assert.Equal(t, "a\uFFFDb", r.Answer.Text)
@@ -446,11 +446,11 @@ func TestInvalidUnicodeIsMadeStorable(t *testing.T) {
 	assert.Equal(t, "\uFFFD", r.All[0].RequestID)
 }
 
-// heard collects the streamed text.
-type heard struct {
+// textRecorder collects the streamed text.
+type textRecorder struct {
 	silent
 
 	text *strings.Builder
 }
 
-func (h heard) Append(_ context.Context, text string) { h.text.WriteString(text) }
+func (h textRecorder) Append(_ context.Context, text string) { h.text.WriteString(text) }

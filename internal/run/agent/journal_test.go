@@ -37,8 +37,8 @@ func brief(steps []record.Step) string {
 // chronicle records the effects of the loop in order.
 func chronicle(task *agent.Task, m *script) *[]string {
 	var did []string
-	for n, turn := range m.says {
-		m.says[n] = func(r model.Request) (model.Reply, error) {
+	for n, turn := range m.replies {
+		m.replies[n] = func(r model.Request) (model.Reply, error) {
 			did = append(did, "ask the model")
 			return turn(r)
 		}
@@ -47,7 +47,7 @@ func chronicle(task *agent.Task, m *script) *[]string {
 		did = append(did, "journal "+brief(steps))
 		return nil
 	}
-	task.Output = told{see: func(e events.StepEvent) {
+	task.Output = stepRecorder{see: func(e events.StepEvent) {
 		did = append(did, strings.TrimSpace("show "+e.Kind+" "+e.Name+" "+e.State+" "+e.Outcome))
 	}}
 	task.Agent.Spec.CanAsk = true
@@ -136,7 +136,7 @@ func TestStepsAreJournalledBeforeTheirEffects(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &script{says: []turn{replies(c.calls...), says("done")}}
+			m := &script{replies: []turn{replies(c.calls...), textReply("done")}}
 			s := newStage(m, nil)
 			did := chronicle(&s.task, m)
 			r := s.work(t)
@@ -158,9 +158,9 @@ func TestStepsThatDoNotFitBesideAResultAreJournalledFirst(t *testing.T) {
 	lost := errors.New("lost")
 	for decided, c := range map[int]struct{ journalled, last int }{28: {0, 29}, 29: {0, 30}, 30: {31, 0},
 		120: {121, 0}} {
-		asked := append(slices.Repeat([]model.Call{named("unknown")}, decided), named(model.AskUser))
+		requested := append(slices.Repeat([]model.Call{named("unknown")}, decided), named(model.AskUser))
 		s := newStage(
-			&script{says: []turn{replies(asked...)}},
+			&script{replies: []turn{replies(requested...)}},
 			func(task *agent.Task) { task.Agent.Spec.CanAsk = true },
 		)
 		keep := s.task.Journal
@@ -176,7 +176,7 @@ func TestStepsThatDoNotFitBesideAResultAreJournalledFirst(t *testing.T) {
 		assert.Len(t, r.Last, c.last, "beside %d", decided)
 		assert.Len(t, r.All, decided+1)
 
-		s = newStage(&script{says: []turn{replies(asked...)}}, func(task *agent.Task) { task.Agent.Spec.CanAsk = true })
+		s = newStage(&script{replies: []turn{replies(requested...)}}, func(task *agent.Task) { task.Agent.Spec.CanAsk = true })
 		s.task.Journal = func(context.Context, []record.Step) error { return lost }
 		_, err := s.Work(t.Context(), s.task)
 		assert.Equal(t, c.journalled > 0, errors.Is(err, lost), "beside %d: %v", decided, err)
@@ -192,11 +192,11 @@ func TestJournalIsNotWrittenAfterAFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			lost, failed := errors.New("lost"), make(chan struct{})
-			asked := slices.Repeat([]model.Call{named("unknown")}, 100)
+			requested := slices.Repeat([]model.Call{named("unknown")}, 100)
 			for n := range 12 {
-				asked = append(asked, act("", fmt.Sprintf(`{"n":%d}`, n)))
+				requested = append(requested, act("", fmt.Sprintf(`{"n":%d}`, n)))
 			}
-			s := newStage(&script{says: []turn{replies(asked...)}}, nil)
+			s := newStage(&script{replies: []turn{replies(requested...)}}, nil)
 			offers(func(_ context.Context, i tool.Invocation) (string, error) {
 				if failing == firstResult && string(i.Arguments) != `{"n":0}` {
 					<-failed // finishes nevertheless
@@ -224,7 +224,7 @@ func TestJournalIsNotWrittenAfterAFailure(t *testing.T) {
 
 // The panic of a call reaches the owner of the work, once the parallel calls have ended.
 func TestPanicOfACallReachesTheOwnerOfTheWork(t *testing.T) {
-	m := &script{says: []turn{replies(act("a", `{"n":1}`), act("b", `{"n":2}`))}}
+	m := &script{replies: []turn{replies(act("a", `{"n":1}`), act("b", `{"n":2}`))}}
 	s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {
 		if string(i.Arguments) == `{"n":1}` {
 			panic("a bug")
@@ -239,9 +239,9 @@ func TestPanicOfACallReachesTheOwnerOfTheWork(t *testing.T) {
 
 // An agent with structured answers may call tools between its answers. Only answers are counted and sent as answers.
 func TestToolCallsDoNotCountAsStructuredAnswers(t *testing.T) {
-	m := &script{says: []turn{
-		calls("a", "act", `{"n":1}`), says("Oslo"),
-		calls("b", "act", `{"n":2}`), says("\n ```json\n{\"city\":\"Oslo\"}\n``` \n"),
+	m := &script{replies: []turn{
+		calls("a", "act", `{"n":1}`), textReply("Oslo"),
+		calls("b", "act", `{"n":2}`), textReply("\n ```json\n{\"city\":\"Oslo\"}\n``` \n"),
 	}}
 	s := newStage(m, func(task *agent.Task) {
 		offers(func(context.Context, tool.Invocation) (string, error) { return "ok", nil })(task)
@@ -259,7 +259,7 @@ func TestToolCallsDoNotCountAsStructuredAnswers(t *testing.T) {
 
 // A model gets its own call ids if they are valid and unique. People see the beginning of invalid arguments.
 func TestValidUniqueCallIDOfTheModelIsKept(t *testing.T) {
-	m := &script{says: []turn{
+	m := &script{replies: []turn{
 		replies(
 			act(
 				"toolu_01",
@@ -269,7 +269,7 @@ func TestValidUniqueCallIDOfTheModelIsKept(t *testing.T) {
 			act("call_0-7", `{"n":3}`),
 			act("ok", `{"n":`+long(5000)),
 		),
-		says("done"),
+		textReply("done"),
 	}}
 	s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return "ok", nil }))
 	r := s.work(t)

@@ -14,7 +14,7 @@ import (
 
 // Many models write null, or nothing, for the arguments of a tool that needs none. Each of these calls was refused, and
 // cost another model call.
-func TestArgumentsThatSayNothingAreNoneWhereNoneAreNeeded(t *testing.T) {
+func TestEmptyArgumentsAreNoneWhereNoneAreNeeded(t *testing.T) {
 	for _, arguments := range []string{`null`, ``, ` `, "\n", "\u00a0", `""`, `" \n"`, ` null `, `"null"`,
 		`[]`, `"[]"`, `"{}"`} {
 		for schema, fits := range map[string]bool{
@@ -22,7 +22,7 @@ func TestArgumentsThatSayNothingAreNoneWhereNoneAreNeeded(t *testing.T) {
 			`{"type":"object","required":["n"]}`: false, `{"type":"object","minProperties":1}`: false,
 		} {
 			var made []string
-			s := newStage(&script{says: []turn{calls("a", "act", arguments), says("done")}}, offers(
+			s := newStage(&script{replies: []turn{calls("a", "act", arguments), textReply("done")}}, offers(
 				func(_ context.Context, i tool.Invocation) (string, error) {
 					made = append(made, string(i.Arguments))
 					return "ok", nil
@@ -39,7 +39,7 @@ func TestArgumentsThatSayNothingAreNoneWhereNoneAreNeeded(t *testing.T) {
 			assert.JSONEq(t, `{}`, string(r.All[0].Calls[0].Arguments), "so it is journalled")
 		}
 	}
-	s := newStage(&script{says: []turn{calls("a", "ask_user", `null`), says("done")}}, func(t *agent.Task) {
+	s := newStage(&script{replies: []turn{calls("a", "ask_user", `null`), textReply("done")}}, func(t *agent.Task) {
 		t.Agent.Spec.CanAsk = true
 	})
 	r := s.work(t)
@@ -53,7 +53,7 @@ func TestArgumentsInATextAreTheObjectInIt(t *testing.T) {
 		`"\"{\\\"n\\\":7}\""`: "", `["{}"]`: "", `"x"`: "",
 	} {
 		var made []string
-		s := newStage(&script{says: []turn{calls("a", "act", arguments), says("done")}}, offers(
+		s := newStage(&script{replies: []turn{calls("a", "act", arguments), textReply("done")}}, offers(
 			func(_ context.Context, i tool.Invocation) (string, error) {
 				made = append(made, string(i.Arguments))
 				return "ok", nil

@@ -19,8 +19,8 @@ import (
 // pause the client's choice applies again.
 func TestAModelMustCallUntilItsFirstCall(t *testing.T) {
 	for since, want := range map[int][]bool{-1: {true, false, false}, 9: {true, true, true}} {
-		m := &script{says: []func(model.Request) (model.Reply, error){
-			replies(act("a", `{"n":1}`)), replies(act("b", `{"n":1}`)), says("done"),
+		m := &script{replies: []func(model.Request) (model.Reply, error){
+			replies(act("a", `{"n":1}`)), replies(act("b", `{"n":1}`)), textReply("done"),
 		}}
 		s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return "ok", nil }))
 		s.task.Options = model.Options{MustCall: true, Tool: "act", Effort: "low"}
@@ -36,7 +36,7 @@ func TestAModelMustCallUntilItsFirstCall(t *testing.T) {
 }
 
 func TestAModelWithoutToolsIsOfferedNone(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){says("done")}}
+	m := &script{replies: []func(model.Request) (model.Reply, error){textReply("done")}}
 	s := newStage(m, func(t *agent.Task) { withFunctions(t); t.NoTools = true })
 	require.NotNil(t, s.work(t).Answer)
 	assert.Empty(t, m.shown[0].Tools)
@@ -53,10 +53,10 @@ func TestACallIsNotMadeWhereTheClientWantsNone(t *testing.T) {
 	named := func(id, name string) model.Call {
 		return model.Call{ID: id, Name: name, Arguments: json.RawMessage(`{"place":"Oslo","question":"?","query":"q"}`)}
 	}
-	m := &script{says: []func(model.Request) (model.Reply, error){
+	m := &script{replies: []func(model.Request) (model.Reply, error){
 		replies(act("a", `{"n":1}`), act("b", `no`), named("c", "get_weather"), named("d", "ask_user"),
 			named("e", "search")),
-		says("done"),
+		textReply("done"),
 	}}
 	s := newStage(m, offer)
 	withFunctions(&s.task)
@@ -73,7 +73,7 @@ func TestACallIsNotMadeWhereTheClientWantsNone(t *testing.T) {
 		assert.Equal(t, "tool calls are not allowed now: answer without one", result.Text, result.Name)
 	}
 
-	m = &script{says: []func(model.Request) (model.Reply, error){replies(act("a", `{"n":1}`)), says("done")}}
+	m = &script{replies: []func(model.Request) (model.Reply, error){replies(act("a", `{"n":1}`)), textReply("done")}}
 	s = newStage(m, offer)
 	s.task.Agent.Spec.Approval.Mode = "always"
 	s.pause(t, record.Decision{Decision: "approve"})
@@ -86,8 +86,8 @@ func TestACallIsNotMadeWhereTheClientWantsNone(t *testing.T) {
 func TestOneCallOfAReplyIsTaken(t *testing.T) {
 	for one, want := range map[bool]int{true: 1, false: 2} {
 		var made atomic.Int64
-		m := &script{says: []func(model.Request) (model.Reply, error){
-			replies(act("a", `{"n":1}`), act("b", `{"n":1}`)), says("done"),
+		m := &script{replies: []func(model.Request) (model.Reply, error){
+			replies(act("a", `{"n":1}`), act("b", `{"n":1}`)), textReply("done"),
 		}}
 		s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) {
 			made.Add(1)
@@ -102,8 +102,8 @@ func TestOneCallOfAReplyIsTaken(t *testing.T) {
 
 // The output of a function counts even if the client no longer has the function.
 func TestAnOutputCountsWithoutItsFunction(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){
-		calls("c", "get_weather", `{"place":"Oslo"}`), says("cold"),
+	m := &script{replies: []func(model.Request) (model.Reply, error){
+		calls("c", "get_weather", `{"place":"Oslo"}`), textReply("cold"),
 	}}
 	s := newStage(m, withFunctions)
 	s.pause(t, record.Decision{Decision: "answer", Message: "-3 degrees"})

@@ -79,7 +79,7 @@ func TestTheConversationIsThatOfAnAttemptThatTakesOver(t *testing.T) {
 	}
 	stage := func(m *diligent) *stage {
 		s := m.stage(1000)
-		s.task.Reads = hides(&m.made)
+		s.task.CitationFilter = hides(&m.made)
 		s.task.History = []model.Message{{Role: model.User, Text: "hi"}, {Role: model.Assistant, Text: "hello"}}
 		s.task.Agent.Spec.Knowledge.Always = true // so that the message itself has passages
 		structured(&s.task)                       // so that the first answer must be repaired

@@ -81,21 +81,21 @@ type play struct {
 	does disturbance
 	at   int // the first moment of the disturbance
 
-	mu      sync.Mutex
-	moment  int
-	over    bool           // the disturbance has ended
-	refused bool           // a call returned the disturbance's error
-	unsure  bool           // it is unknown whether this attempt holds the run
-	stop    func()         // cancels the context of the work
-	failed  bool           // the model has failed once
-	late    int            // model calls after the work had ended
-	made    map[string]int // calls, by their keys
-	asked   map[string]int // questions to a person about a call's unknown outcome, by key
-	shown   []model.Message
+	mu        sync.Mutex
+	moment    int
+	over      bool           // the disturbance has ended
+	refused   bool           // a call returned the disturbance's error
+	unsure    bool           // it is unknown whether this attempt holds the run
+	stop      func()         // cancels the context of the work
+	failed    bool           // the model has failed once
+	late      int            // model calls after the work had ended
+	made      map[string]int // calls, by their keys
+	questions map[string]int // questions to a person about a call's unknown outcome, by key
+	shown     []model.Message
 }
 
 func newPlay(t *testing.T, does disturbance, at int) *play {
-	p := &play{t: t, does: does, at: at, made: map[string]int{}, asked: map[string]int{}}
+	p := &play{t: t, does: does, at: at, made: map[string]int{}, questions: map[string]int{}}
 	p.stage = newStage(p, structured)
 	p.Host = &awake{Host: host.System(), meet: p.meet}
 	p.task.Agent.Spec.CanAsk = true
@@ -105,12 +105,12 @@ func newPlay(t *testing.T, does disturbance, at int) *play {
 	}
 	p.task.Agent.Spec.Knowledge.Always = true
 	p.task.Search = p.search
-	p.task.CheckLease = func() error { return p.says(p.meet(), p.does.leaves) }
+	p.task.CheckLease = func() error { return p.refuse(p.meet(), p.does.leaves) }
 	p.task.BudgetExceeded = func(context.Context, int64, int64) (string, error) {
-		return "", p.says(p.meet(), p.does.unread)
+		return "", p.refuse(p.meet(), p.does.unread)
 	}
 	p.task.Journal = func(ctx context.Context, steps []record.Step) error {
-		if err := errors.Join(ctx.Err(), p.says(p.meet(), p.does.lost)); err != nil {
+		if err := errors.Join(ctx.Err(), p.refuse(p.meet(), p.does.lost)); err != nil {
 			p.unsure = true
 			return err
 		}
@@ -138,7 +138,7 @@ func (p *play) meet() bool {
 	return on
 }
 
-func (p *play) says(on, no bool) error {
+func (p *play) refuse(on, no bool) error {
 	if !on || !no {
 		return nil
 	}
@@ -172,13 +172,13 @@ func (p *play) Converse(ctx context.Context, r model.Request, emit func(string))
 	if !failed {
 		return model.Reply{}, model.Fail(model.Retryable, "busy")
 	}
-	said := 0
+	answered := 0
 	for _, m := range r.Messages {
 		if m.Role == model.Assistant {
-			said++
+			answered++
 		}
 	}
-	reply := turns()[said]
+	reply := turns()[answered]
 	reply.InputTokens, reply.OutputTokens = 7, 3
 	return reply, nil
 }
@@ -248,7 +248,7 @@ func (p *play) attempt() (answer json.RawMessage) {
 			d.Decision, d.Message = "answer", "there"
 		}
 		if i.Unsure {
-			p.asked["run-"+i.Call]++
+			p.questions["run-"+i.Call]++
 		}
 		p.task.Decided[i.ID] = d
 	}
@@ -307,7 +307,7 @@ func TestWorkInterruptedAnywhereResumesToTheSameResult(t *testing.T) {
 				known := !does.dies && (!does.ends || does.comes) // the outcome of every call
 				shown, noted := withoutNotes(p.shown)
 				assert.Equal(t, calm.shown, shown, "the model is shown the same")
-				assert.Equal(t, len(p.asked), noted, "but that it is not known how a call has ended")
+				assert.Equal(t, len(p.questions), noted, "but that it is not known how a call has ended")
 				assert.Len(t, citation.All(p.journal), 3, "each passage has one number")
 				began, ended, indices := map[string]int{}, map[string]int{}, map[int]bool{}
 				for _, s := range p.journal {
@@ -331,10 +331,10 @@ func TestWorkInterruptedAnywhereResumesToTheSameResult(t *testing.T) {
 					switch {
 					case known:
 						assert.Equal(t, 1, made, "%s, disturbed at %d", key, at)
-						assert.Zero(t, p.asked[key], "%s, disturbed at %d", key, at)
+						assert.Zero(t, p.questions[key], "%s, disturbed at %d", key, at)
 					case began[key] > 0:
-						assert.LessOrEqual(t, made, 1+p.asked[key], "again only when a human says so: %s", key)
-						assert.LessOrEqual(t, p.asked[key], 1)
+						assert.LessOrEqual(t, made, 1+p.questions[key], "again only when a human says so: %s", key)
+						assert.LessOrEqual(t, p.questions[key], 1)
 					default:
 						assert.LessOrEqual(t, made, 2)
 					}

@@ -20,7 +20,7 @@ import (
 func asks(t *testing.T) (s *stage, made *[]tool.Invocation) {
 	t.Helper()
 	made = new([]tool.Invocation)
-	m := &script{says: []turn{calls("c", "act", `{"n":1}`), says("done")}}
+	m := &script{replies: []turn{calls("c", "act", `{"n":1}`), textReply("done")}}
 	s = newStage(m, offers(nil))
 	s.task.Agent.Spec.CanAsk = true
 	s.task.Tools[0].Call = func(_ context.Context, i tool.Invocation) (tool.Result, error) {
@@ -58,7 +58,7 @@ func TestWhatAServerAsksBecomesAClarification(t *testing.T) {
 func TestABlankQuestionIsNotAsked(t *testing.T) {
 	for _, arguments := range []string{`{}`, `{"question":null}`, `{"question":""}`, `{"question":" \n\u200b"}`,
 		`{"options":["yes","no"]}`} {
-		m := &script{says: []turn{calls("a", model.AskUser, arguments), says("done")}}
+		m := &script{replies: []turn{calls("a", model.AskUser, arguments), textReply("done")}}
 		s := newStage(m, func(task *agent.Task) { task.Agent.Spec.CanAsk = true })
 		r := s.work(t)
 		require.NotNil(t, r.Answer, arguments)
@@ -106,7 +106,7 @@ func TestQuestionsInOneCallAreBounded(t *testing.T) {
 // A call has the information whether an earlier attempt has called the same toolkit.
 func TestACallCarriesThatAnEarlierAttemptHadASession(t *testing.T) {
 	var made []tool.Invocation
-	m := &script{says: []turn{calls("c", "act", `{"n":1}`), calls("d", "act", `{"n":2}`), says("done")}}
+	m := &script{replies: []turn{calls("c", "act", `{"n":1}`), calls("d", "act", `{"n":2}`), textReply("done")}}
 	s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {
 		made = append(made, i)
 		return "ok", nil
@@ -150,7 +150,7 @@ func TestOptionsAreBounded(t *testing.T) {
 
 		raw, err := json.Marshal(map[string]any{"question": "Which?", "options": options})
 		require.NoError(t, err)
-		s = newStage(&script{says: []turn{calls("c", "ask_user", string(raw)), says("done")}}, func(task *agent.Task) {
+		s = newStage(&script{replies: []turn{calls("c", "ask_user", string(raw)), textReply("done")}}, func(task *agent.Task) {
 			task.Agent.Spec.CanAsk = true
 		})
 		r := s.work(t)

@@ -44,11 +44,11 @@ var tooMuchText = fmt.Sprintf("the model's reply is over %d MiB", maxReply>>20)
 // tokens of the reply count in both cases. said is the number of streamed bytes of text, which may be more than the
 // reply has.
 func (s *session) take(
-	ctx context.Context, step *record.Step, request model.Request, reply model.Reply, said int,
+	ctx context.Context, step *record.Step, request model.Request, reply model.Reply, streamed int,
 ) (failure string) {
 	step.Text = strings.ToValidUTF8(reply.Text, "\uFFFD")
 	step.Finish, step.RequestID = short(reply.Finish, maxFinish), short(reply.RequestID, maxRequestID)
-	in, out := used(request, reply, said)
+	in, out := used(request, reply, streamed)
 	step.InputTokens += in // beside what failed attempts used
 	step.OutputTokens += out
 	size := 0
@@ -139,10 +139,10 @@ func label(step int, c record.Call) string {
 }
 
 // used returns the tokens of a call: the numbers of the reply if they are plausible for the sizes of request and reply.
-func used(request model.Request, reply model.Reply, said int) (in, out int64) {
+func used(request model.Request, reply model.Reply, streamed int) (in, out int64) {
 	answered := model.Message{Text: reply.Text, Calls: reply.Calls}
 	return plausible(reply.InputTokens, len(request.Instructions)+model.Size(request.Messages...)),
-		plausible(reply.OutputTokens, max(said, model.Size(answered)))
+		plausible(reply.OutputTokens, max(streamed, model.Size(answered)))
 }
 
 // spend adds the tokens of an attempt without a reply to a step: as its provider has reported, or an estimate for the

@@ -62,7 +62,7 @@ func (s *session) hide(ctx context.Context) error {
 	if len(s.found) == 0 {
 		return nil
 	}
-	hidden, err := s.Reads(ctx, slices.Clone(s.found))
+	hidden, err := s.CitationFilter(ctx, slices.Clone(s.found))
 	if err != nil {
 		return err
 	}
@@ -122,12 +122,12 @@ func (s *session) searchFirst(ctx context.Context) error {
 		trace.Fail(span, "tool_failed")
 	}
 	span.End()
-	var told *tool.Error
+	var toolErr *tool.Error
 	switch {
 	case err == nil:
 		j.end(s, model.Succeeded, result.Text)
-	case errors.As(err, &told):
-		j.end(s, model.Failed, told.Message)
+	case errors.As(err, &toolErr):
+		j.end(s, model.Failed, toolErr.Message)
 	default:
 		return err
 	}

@@ -43,8 +43,8 @@ func searches(queries ...string) func(model.Request) (model.Reply, error) {
 
 // Parallel searches that end at the same time get different numbers.
 func TestSearchesBesideEachOtherHaveDifferentNumbers(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){
-		searches("a", "b", "c", "d", "e", "f"), says("[1][6]"),
+	m := &script{replies: []func(model.Request) (model.Reply, error){
+		searches("a", "b", "c", "d", "e", "f"), textReply("[1][6]"),
 	}}
 	var ready sync.WaitGroup
 	ready.Add(6)
@@ -61,13 +61,13 @@ func TestSearchesBesideEachOtherHaveDifferentNumbers(t *testing.T) {
 
 // A document that is deleted between two model calls of one attempt is not in the second.
 func TestWhatIsDeletedMeanwhileIsNotShownAgain(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){
-		searches("a"), calls("2", "ask_nobody", `{}`), says("gone"),
+	m := &script{replies: []func(model.Request) (model.Reply, error){
+		searches("a"), calls("2", "ask_nobody", `{}`), textReply("gone"),
 	}}
 	s := newStage(m, finds(swordfish))
-	asked := 0
-	s.task.Reads = func(context.Context, []string) (citation.Hidden, error) {
-		if asked++; asked == 1 {
+	reads := 0
+	s.task.CitationFilter = func(context.Context, []string) (citation.Hidden, error) {
+		if reads++; reads == 1 {
 			return nil, nil
 		}
 		return citation.Hidden{"d": citation.Deleted}, nil
@@ -78,8 +78,8 @@ func TestWhatIsDeletedMeanwhileIsNotShownAgain(t *testing.T) {
 }
 
 func TestAReaderThatCannotBeAskedEndsTheAttempt(t *testing.T) {
-	s := newStage(&script{says: []func(model.Request) (model.Reply, error){searches("a")}}, finds(swordfish))
-	s.task.Reads = func(context.Context, []string) (citation.Hidden, error) { return nil, errAway }
+	s := newStage(&script{replies: []func(model.Request) (model.Reply, error){searches("a")}}, finds(swordfish))
+	s.task.CitationFilter = func(context.Context, []string) (citation.Hidden, error) { return nil, errAway }
 	_, err := s.Work(t.Context(), s.task)
 	assert.ErrorIs(t, err, errAway)
 }
@@ -106,7 +106,7 @@ func TestASearchThatNeedsAnApprovalIsNotMadeFirst(t *testing.T) {
 		"of the run's version": func(t *agent.Task) { t.Agent.Spec.Approval = asks },
 		"as published":         func(t *agent.Task) { t.Published.AgentApproval = asks },
 	} {
-		m := &script{says: []func(model.Request) (model.Reply, error){calls("1", "search", `{"query":"more"}`)}}
+		m := &script{replies: []func(model.Request) (model.Reply, error){calls("1", "search", `{"query":"more"}`)}}
 		s := newStage(m, func(task *agent.Task) {
 			task.Agent.Spec.Knowledge.Always = true
 			policy(task)
@@ -119,9 +119,9 @@ func TestASearchThatNeedsAnApprovalIsNotMadeFirst(t *testing.T) {
 	}
 }
 
-func TestTheFirstSearchIsNoStepOfTheModel(t *testing.T) {
+func TestTheFirstSearchIsNotAStepOfTheModel(t *testing.T) {
 	one := 1
-	m := &script{says: []func(model.Request) (model.Reply, error){says("[1]")}}
+	m := &script{replies: []func(model.Request) (model.Reply, error){textReply("[1]")}}
 	s := newStage(m, finds(swordfish))
 	s.task.Agent.Spec.Knowledge.Always, s.task.Agent.Spec.Limits.MaxSteps = true, &one
 	found := swordfish
@@ -137,8 +137,8 @@ func TestTheFirstSearchIsNoStepOfTheModel(t *testing.T) {
 var swordfish = record.Source{Document: "d", Title: "Almanac", Text: "the swordfish sleeps"}
 
 func TestASearchIsJournalledAsWhatWasFound(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){
-		calls("1", "search", `{"query":"fish"}`), says("It sleeps [1]."),
+	m := &script{replies: []func(model.Request) (model.Reply, error){
+		calls("1", "search", `{"query":"fish"}`), textReply("It sleeps [1]."),
 	}}
 	s := newStage(m, finds(swordfish))
 	r := s.work(t)
@@ -156,8 +156,8 @@ func TestASearchIsJournalledAsWhatWasFound(t *testing.T) {
 }
 
 func TestAnAgentWithoutKnowledgeIsOfferedNoSearch(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){
-		calls("1", "search", `{"query":"fish"}`), says("no"),
+	m := &script{replies: []func(model.Request) (model.Reply, error){
+		calls("1", "search", `{"query":"fish"}`), textReply("no"),
 	}}
 	r := newStage(m, nil).work(t)
 	assert.Equal(t, "no knowledge base", r.All[1].Output)
@@ -167,20 +167,20 @@ func TestAnAgentWithoutKnowledgeIsOfferedNoSearch(t *testing.T) {
 
 func TestArgumentsOfASearchAreChecked(t *testing.T) {
 	for _, arguments := range []string{`{}`, `{"query":""}`, `{"query":1}`, `{"query":"a","limit":100}`} {
-		m := &script{says: []func(model.Request) (model.Reply, error){calls("1", "search", arguments), says("no")}}
+		m := &script{replies: []func(model.Request) (model.Reply, error){calls("1", "search", arguments), textReply("no")}}
 		r := newStage(m, finds(swordfish)).work(t)
 		assert.Equal(t, "failed", r.All[1].Outcome, arguments)
 		assert.Contains(t, r.All[1].Output, "the arguments do not fit", arguments)
 	}
 }
 
-func TestAFailedSearchIsToldOnlyWhereTheModelMayReadIt(t *testing.T) {
-	for told, err := range map[string]error{
+func TestAFailedSearchIsReportedOnlyWhereTheModelMayReadIt(t *testing.T) {
+	for want, err := range map[string]error{
 		"the embedding model cannot be reached": tool.Fail("the embedding model cannot be reached"),
 		"the tool could not be called":          errors.New("dial tcp 10.0.0.1: refused"),
 	} {
-		m := &script{says: []func(model.Request) (model.Reply, error){
-			calls("1", "search", `{"query":"a"}`), says("no"),
+		m := &script{replies: []func(model.Request) (model.Reply, error){
+			calls("1", "search", `{"query":"a"}`), textReply("no"),
 		}}
 		s := newStage(m, func(t *agent.Task) {
 			t.Search = func(context.Context, string) ([]record.Source, record.Embeddings, error) {
@@ -188,13 +188,13 @@ func TestAFailedSearchIsToldOnlyWhereTheModelMayReadIt(t *testing.T) {
 			}
 		})
 		r := s.work(t)
-		assert.Equal(t, told, r.All[1].Output)
+		assert.Equal(t, want, r.All[1].Output)
 		assert.Empty(t, r.All[1].Found)
 	}
 }
 
 func TestWhatItsSenderMayNotReadAnyMoreIsHiddenFromTheModel(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){says("It is gone.")}}
+	m := &script{replies: []func(model.Request) (model.Reply, error){textReply("It is gone.")}}
 	s := newStage(m, finds(swordfish))
 	found := swordfish
 	found.N = 1
@@ -205,7 +205,7 @@ func TestWhatItsSenderMayNotReadAnyMoreIsHiddenFromTheModel(t *testing.T) {
 		{Index: 1, Kind: record.ToolStep, CallID: "0-0", Name: "search", Outcome: "succeeded",
 			Found: []record.Source{found}},
 	}
-	s.task.Reads = func(_ context.Context, documents []string) (citation.Hidden, error) {
+	s.task.CitationFilter = func(_ context.Context, documents []string) (citation.Hidden, error) {
 		assert.Equal(t, []string{"d"}, documents)
 		return citation.Hidden{"d": citation.Restricted}, nil
 	}
@@ -215,28 +215,28 @@ func TestWhatItsSenderMayNotReadAnyMoreIsHiddenFromTheModel(t *testing.T) {
 }
 
 func TestTheMessageIsSearchedForOnceBeforeTheFirstModelCall(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){
-		calls("1", "search", `{"query":"more"}`), says("[1]"),
+	m := &script{replies: []func(model.Request) (model.Reply, error){
+		calls("1", "search", `{"query":"more"}`), textReply("[1]"),
 	}}
-	var asked []string
+	var queries []string
 	s := newStage(m, func(t *agent.Task) {
 		t.Agent.Spec.Knowledge.Always = true
 		t.Search = func(_ context.Context, query string) ([]record.Source, record.Embeddings, error) {
-			asked = append(asked, query)
+			queries = append(queries, query)
 			return []record.Source{swordfish}, nil, nil
 		}
 	})
 	s.work(t)
-	assert.Equal(t, []string{"do it", "more"}, asked)
+	assert.Equal(t, []string{"do it", "more"}, queries)
 	for _, request := range m.shown {
 		assert.Equal(t, `{"n":1,"title":"Almanac","text":"the swordfish sleeps"}`, request.Messages[0].Passages)
 	}
 	assert.Equal(t, "search", s.journal[0].Name, "journalled before the model is asked")
 
-	again := newStage(&script{says: m.says[1:]}, nil)
+	again := newStage(&script{replies: m.replies[1:]}, nil)
 	again.task.Steps, again.task.Search, again.task.Agent = s.journal[:1], s.task.Search, s.task.Agent
 	again.work(t)
-	assert.Len(t, asked, 2, "a later attempt does not search again")
+	assert.Len(t, queries, 2, "a later attempt does not search again")
 }
 
 // A question that continues an earlier message finds little alone.
@@ -259,7 +259,7 @@ func TestTheMessageBeforeIsSearchedForToo(t *testing.T) {
 		"a long one":        {[]model.Message{user("Rain?"), rain}, nil, long, long[:8000]},
 		"a rather long one": {[]model.Message{user("Rain?"), rain}, nil, long[:2*3997], "Ra\n" + long[:2*3997]},
 	} {
-		s := newStage(&script{says: []func(model.Request) (model.Reply, error){says("no")}}, func(task *agent.Task) {
+		s := newStage(&script{replies: []func(model.Request) (model.Reply, error){textReply("no")}}, func(task *agent.Task) {
 			task.Agent.Spec.Knowledge.Always = true
 			task.History, task.Before, task.Message.Text = c.history, c.before, c.message
 			task.Search = func(_ context.Context, query string) ([]record.Source, record.Embeddings, error) {
@@ -273,7 +273,7 @@ func TestTheMessageBeforeIsSearchedForToo(t *testing.T) {
 }
 
 func TestAMessageWithoutTextIsNotSearchedFor(t *testing.T) {
-	m := &script{says: []func(model.Request) (model.Reply, error){says("what?")}}
+	m := &script{replies: []func(model.Request) (model.Reply, error){textReply("what?")}}
 	s := newStage(m, func(t *agent.Task) {
 		t.Agent.Spec.Knowledge.Always, t.Message.Text = true, " \n"
 		t.Search = func(context.Context, string) ([]record.Source, record.Embeddings, error) {

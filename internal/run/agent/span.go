@@ -24,7 +24,7 @@ func (s *session) spanOfModel(ctx context.Context, r model.Request) (context.Con
 	span.SetAttributes(attribute.String("gen_ai.operation.name", "chat"),
 		attribute.String("gen_ai.provider.name", trace.Provider(s.Agent.Spec.Model.Provider)),
 		attribute.String("gen_ai.request.model", r.Name),
-		trace.RunID.String(s.Run), attribute.Int("agentplatform.model.try", r.Try+1))
+		trace.RunID.String(s.Run), attribute.Int("agentplatform.model.try", r.Attempt+1))
 	if r.Temperature != nil {
 		span.SetAttributes(attribute.Float64("gen_ai.request.temperature", *r.Temperature))
 	}
@@ -39,7 +39,7 @@ func (s *session) spanOfModel(ctx context.Context, r model.Request) (context.Con
 var isName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$`)
 
 // endOfModel ends the span of a model call. ctx is that of the work.
-func endOfModel(ctx context.Context, span oteltrace.Span, reply model.Reply, said int, err error) {
+func endOfModel(ctx context.Context, span oteltrace.Span, reply model.Reply, streamed int, err error) {
 	defer span.End()
 	if !span.IsRecording() {
 		return
@@ -58,7 +58,7 @@ func endOfModel(ctx context.Context, span oteltrace.Span, reply model.Reply, sai
 		}
 	case ctx.Err() != nil:
 		trace.Fail(span, "stopped")
-	case said > maxReply:
+	case streamed > maxReply:
 		trace.Fail(span, "too_large")
 	case errors.Is(err, context.DeadlineExceeded):
 		trace.Fail(span, "timeout")

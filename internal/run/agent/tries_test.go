@@ -69,18 +69,18 @@ func TestModelCallIsRetriedAfterTemporaryFailures(t *testing.T) {
 		return list
 	}
 	for name, c := range map[string]struct {
-		says   []turn
-		failed string // what Called reports: + or -
-		slept  []time.Duration
-		fails  bool
+		replies []turn
+		failed  string // what Called reports: + or -
+		slept   []time.Duration
+		fails   bool
 	}{
-		"successful at once": {[]turn{says("done")}, "+", nil, false},
-		"busy":               {[]turn{busy, says("done")}, "-+", pauses(1), false},
-		"busy seven times":   {append(slices.Repeat([]turn{busy}, 7), says("done")), "-------+", pauses(7), false},
+		"successful at once": {[]turn{textReply("done")}, "+", nil, false},
+		"busy":               {[]turn{busy, textReply("done")}, "-+", pauses(1), false},
+		"busy seven times":   {append(slices.Repeat([]turn{busy}, 7), textReply("done")), "-------+", pauses(7), false},
 		"busy without end":   {slices.Repeat([]turn{busy}, 20), "--------", pauses(7), true},
-		"throttled": {[]turn{throttled(time.Minute), says("done")}, "-+", []time.Duration{time.Minute},
+		"throttled": {[]turn{throttled(time.Minute), textReply("done")}, "-+", []time.Duration{time.Minute},
 			false},
-		"throttled for a moment":          {[]turn{throttled(time.Millisecond), says("done")}, "-+", pauses(1), false},
+		"throttled for a moment":          {[]turn{throttled(time.Millisecond), textReply("done")}, "-+", pauses(1), false},
 		"refused":                         {[]turn{fault(model.Refused, 0)}, "+", nil, true},
 		"a bad request":                   {[]turn{busy, fault(model.BadRequest, 0)}, "-+", pauses(1), true},
 		"too long":                        {[]turn{fault(model.TooLong, 0)}, "+", nil, true},
@@ -88,9 +88,9 @@ func TestModelCallIsRetriedAfterTemporaryFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &script{}
-			for _, turn := range c.says {
-				m.says = append(m.says, func(r model.Request) (model.Reply, error) {
-					assert.Equal(t, len(m.shown)-1, r.Try, "how often this call has failed before")
+			for _, turn := range c.replies {
+				m.replies = append(m.replies, func(r model.Request) (model.Reply, error) {
+					assert.Equal(t, len(m.shown)-1, r.Attempt, "how often this call has failed before")
 					return turn(r)
 				})
 			}
@@ -110,7 +110,7 @@ func TestModelCallIsRetriedAfterTemporaryFailures(t *testing.T) {
 				return
 			}
 			require.NotNil(t, r.Answer)
-			assert.Equal(t, len(failed), r.All[0].Tries)
+			assert.Equal(t, len(failed), r.All[0].ModelAttempts)
 		})
 	}
 }
@@ -126,7 +126,7 @@ func (h *set) Now() time.Time                                 { return h.now }
 func (h *set) Sleep(_ context.Context, d time.Duration) error { h.now = h.now.Add(d); return nil }
 func (h *set) Int64N(n int64) int64                           { return n - 1 }
 
-func TestTheTimeOfCallsIsToldApartFromTheRest(t *testing.T) {
+func TestTheTimeOfCallsIsSeparateFromTheRest(t *testing.T) {
 	h := &set{Host: host.System(), now: time.Unix(0, 0)}
 	type turn = func(model.Request) (model.Reply, error)
 	takes := func(d time.Duration, turn turn) turn {
@@ -135,9 +135,9 @@ func TestTheTimeOfCallsIsToldApartFromTheRest(t *testing.T) {
 			return turn(r)
 		}
 	}
-	m := &script{says: []turn{
+	m := &script{replies: []turn{
 		takes(2*time.Second, fails(model.Throttled)), takes(10*time.Second, calls("1", "act", `{"n":1}`)),
-		takes(time.Second, calls("2", "act", `{"n":2}`)), takes(4*time.Second, says("done")),
+		takes(time.Second, calls("2", "act", `{"n":2}`)), takes(4*time.Second, textReply("done")),
 	}}
 	s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {
 		h.now = h.now.Add(3 * time.Second)
@@ -169,13 +169,13 @@ func TestOutputOfAFailedTryIsReplaced(t *testing.T) {
 	halfway := func(model.Request) (model.Reply, error) {
 		return model.Reply{Text: "Le"}, model.Fail(model.Retryable, "busy")
 	}
-	looks := func(r model.Request) (model.Reply, error) {
+	callsTool := func(r model.Request) (model.Reply, error) {
 		reply, err := calls("a", "act", `{"n":1}`)(r)
 		reply.Text = "Let me look. "
 		return reply, err
 	}
 	s := newStage(
-		&script{says: []turn{halfway, looks, halfway, says("Done.")}},
+		&script{replies: []turn{halfway, callsTool, halfway, textReply("Done.")}},
 		offers(func(context.Context, tool.Invocation) (string, error) { return "ok", nil }),
 	)
 	var shown []string
@@ -192,7 +192,7 @@ func TestHistoryIsHalvedInWholeTurnsUntilItFits(t *testing.T) {
 		0: {1}, 1: {2}, 2: {3, 1}, 3: {4, 2}, 4: {5, 3, 1}, 6: {7, 3, 1}, 8: {9, 5, 3, 1},
 		512: {513, 257, 129, 65, 33, 17, 9, 5},
 	} {
-		m := &script{says: slices.Repeat([]turn{fails(model.TooLong)}, 20)}
+		m := &script{replies: slices.Repeat([]turn{fails(model.TooLong)}, 20)}
 		s := newStage(m, nil)
 		one := []model.Message{{Role: model.User, Text: "q"}, {Role: model.Assistant, Text: "a"}}
 		s.task.History = slices.Repeat(one, messages)[:messages]
@@ -234,7 +234,7 @@ func TestModelRequestHasTheAgentsToolsInstructionsAndSettings(t *testing.T) {
 	warm, most := 0.5, 99
 	one := tool.Spec{Name: "one", Description: "does one", Parameters: json.RawMessage(`{"title":"one"}`)}
 	two := tool.Spec{Name: "two", Description: "does two", Parameters: json.RawMessage(`{"title":"two"}`)}
-	m := &script{says: []turn{says("done")}}
+	m := &script{replies: []turn{textReply("done")}}
 	s := newStage(m, func(task *agent.Task) {
 		task.Agent.Spec.Instructions, task.Agent.Spec.CanAsk = "Be kind.", true
 		task.Agent.Spec.Model.Temperature, task.Agent.Spec.Model.MaxTokens = &warm, &most
@@ -265,7 +265,7 @@ func TestAgentThatCannotRunFailsItsRun(t *testing.T) {
 		assert.Contains(t, r.Failure, "the agent's output_schema cannot be read: ", bad)
 	}
 	for _, none := range []string{"", "null"} {
-		r := newStage(&script{says: []turn{says("any text")}}, schema(none)).work(t)
+		r := newStage(&script{replies: []turn{textReply("any text")}}, schema(none)).work(t)
 		require.NotNil(t, r.Answer)
 		assert.Equal(t, agent.Answer{Text: "any text", Finish: "stop"}, *r.Answer)
 	}
@@ -279,7 +279,7 @@ func TestABudgetEndsACallBetweenTwoAttempts(t *testing.T) {
 	breaks := func(model.Request) (model.Reply, error) {
 		return model.Reply{InputTokens: 60, OutputTokens: 40}, model.Fail(model.Retryable, "it broke off")
 	}
-	m := &script{says: slices.Repeat([]turn{breaks}, 8)}
+	m := &script{replies: slices.Repeat([]turn{breaks}, 8)}
 	s := newStage(m, nil)
 	s.Host = &ticking{Host: host.System()}
 	s.task.BudgetExceeded = func(_ context.Context, _, more int64) (string, error) {
@@ -297,13 +297,13 @@ func TestABudgetEndsACallBetweenTwoAttempts(t *testing.T) {
 	s.task.BudgetExceeded = func(_ context.Context, _, more int64) (string, error) {
 		return strings.Repeat("all is used", int(min(more, 1))), nil
 	}
-	s.Models["m"] = &script{says: []turn{func(model.Request) (model.Reply, error) {
+	s.Models["m"] = &script{replies: []turn{func(model.Request) (model.Reply, error) {
 		return model.Reply{InputTokens: 60}, model.Fail(model.Refused, "not that")
 	}}}
 	assert.Contains(t, s.work(t).Failure, "not that", "there is no attempt that the budget could stop")
 
 	unread := errors.New("unread")
-	s = newStage(&script{says: []turn{breaks}}, nil)
+	s = newStage(&script{replies: []turn{breaks}}, nil)
 	reads := 0
 	s.task.BudgetExceeded = func(context.Context, int64, int64) (string, error) {
 		if reads++; reads == 1 {

@@ -127,7 +127,7 @@ func TestFailedTurnsStayLeftOut(t *testing.T) {
 	takes.task.History, takes.task.Unanswered, takes.task.Steps = s.task.History, s.task.Unanswered, r.All[:2]
 	require.NotNil(t, takes.work(t).Answer)
 	assert.Equal(t, m.shown[2].Messages, again.shown[0].Messages)
-	small := &window{holds: 30_000, calls: []string{"act"}} // where a result is to be cut, too
+	small := &window{maxBytes: 30_000, calls: []string{"act"}} // where a result is to be cut, too
 	cut := newStage(small, gives(strings.Repeat("x", 100_000)))
 	cut.task.History, cut.task.Unanswered = talk("one", strings.Repeat("y", 20_000)+"!", "two")
 	r = cut.work(t)
@@ -148,13 +148,13 @@ func TestRefusalIsOfTheMessageOrOfWhatCameLater(t *testing.T) {
 		"a result":            {[]turn{calls("a", "act", `{"n":1}`), fails(model.Refused)}, false},
 		"an overlong message": {[]turn{fails(model.TooLong)}, false},
 	} {
-		s := newStage(&script{says: c.replies}, gives("ok"))
+		s := newStage(&script{replies: c.replies}, gives("ok"))
 		r := s.work(t)
 		require.NotEmpty(t, r.Failure, name)
 		assert.Equal(t, c.refused, r.Refused, name)
 	}
 	// Also if it used tokens.
-	s := newStage(&script{says: []turn{func(model.Request) (model.Reply, error) {
+	s := newStage(&script{replies: []turn{func(model.Request) (model.Reply, error) {
 		return model.Reply{Text: "half", OutputTokens: 3}, model.Fail(model.Refused, "no")
 	}}}, nil)
 	assert.True(t, s.work(t).Refused)

@@ -42,7 +42,7 @@ func TestInputAndOutputTokenClaimsAreCheckedSeparately(t *testing.T) {
 		"the maximum":              {math.MaxInt64, math.MinInt64, 6250, 6250},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(&script{says: []turn{claiming(strings.Repeat("x", size), c.in, c.out)}}, nil)
+			s := newStage(&script{replies: []turn{claiming(strings.Repeat("x", size), c.in, c.out)}}, nil)
 			s.task.Message.Text = strings.Repeat("y", size)
 			r := s.work(t)
 			assert.Equal(t, c.wantIn, r.All[0].InputTokens)
@@ -55,19 +55,19 @@ func TestInputAndOutputTokenClaimsAreCheckedSeparately(t *testing.T) {
 func TestTokenClaimBelowTheSizeOfTheTextIsReplaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 100_000)
-		said, asked, result := size.Draw(t, "said"), size.Draw(t, "asked"), size.Draw(t, "result")
+		replySize, messageSize, result := size.Draw(t, "said"), size.Draw(t, "asked"), size.Draw(t, "result")
 		in, out := rapid.Int64().Draw(t, "in"), rapid.Int64().Draw(t, "out")
-		s := newStage(&script{says: []turn{claiming(strings.Repeat("x", said), in, out)}}, nil)
-		s.task.Message.Text = strings.Repeat("y", asked)
+		s := newStage(&script{replies: []turn{claiming(strings.Repeat("x", replySize), in, out)}}, nil)
+		s.task.Message.Text = strings.Repeat("y", messageSize)
 		s.task.History = []model.Message{
 			{Role: model.Tool, Results: []model.Result{{Text: strings.Repeat("z", result)}}},
 		}
 		r, err := s.Work(context.Background(), s.task)
 		require.NoError(t, err)
-		assert.GreaterOrEqual(t, r.All[0].InputTokens*32, int64(asked+result))
-		assert.GreaterOrEqual(t, r.All[0].OutputTokens*32, int64(said))
-		assert.LessOrEqual(t, r.All[0].InputTokens, int64(asked+result)+1<<20)
-		assert.LessOrEqual(t, r.All[0].OutputTokens, int64(said)+1<<20)
+		assert.GreaterOrEqual(t, r.All[0].InputTokens*32, int64(messageSize+result))
+		assert.GreaterOrEqual(t, r.All[0].OutputTokens*32, int64(replySize))
+		assert.LessOrEqual(t, r.All[0].InputTokens, int64(messageSize+result)+1<<20)
+		assert.LessOrEqual(t, r.All[0].OutputTokens, int64(replySize)+1<<20)
 	})
 }
 
@@ -121,7 +121,7 @@ func TestTokenClaimsOfRecordedRepliesAreBooked(t *testing.T) {
 				}
 				claims++
 				s := newStage(
-					&script{says: []turn{func(model.Request) (model.Reply, error) { return reply, nil }, says("done")}},
+					&script{replies: []turn{func(model.Request) (model.Reply, error) { return reply, nil }, textReply("done")}},
 					nil,
 				)
 				s.task.Message.Text = words(e.Request.Messages)
@@ -155,7 +155,7 @@ func words(messages any) (all string) {
 // The full message of a provider is for the operators.
 func TestModelFailureIsLoggedInFull(t *testing.T) {
 	var log strings.Builder
-	s := newStage(&script{says: []turn{func(model.Request) (model.Reply, error) {
+	s := newStage(&script{replies: []turn{func(model.Request) (model.Reply, error) {
 		return model.Reply{}, model.Redact(model.Fail(model.BadRequest, "no upstream at 10.0.0.7"), "", nil)
 	}}}, nil)
 	s.task.Log = slog.New(slog.NewTextHandler(&log, nil))

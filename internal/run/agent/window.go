@@ -46,7 +46,7 @@ func (s *session) leaveOutFor(kind model.Kind, step *record.Step, whole []model.
 func (s *session) leaveOutUnanswered(step *record.Step) bool {
 	from := s.turnAt(step.LeftOut)
 	shown := slices.ContainsFunc(s.Unanswered, func(i int) bool { return i >= from })
-	if step.AnsweredOnly || step.Tries >= modelTries || !shown {
+	if step.AnsweredOnly || step.ModelAttempts >= modelAttempts || !shown {
 		return false
 	}
 	step.AnsweredOnly = true
@@ -64,7 +64,7 @@ func (s *session) leaveOut(step *record.Step, whole []model.Message) bool {
 	for from < len(s.History) && s.isLeftOut(*step, from) {
 		from++
 	}
-	if left := len(s.History) - from; left >= 2 && step.Tries < modelTries {
+	if left := len(s.History) - from; left >= 2 && step.ModelAttempts < modelAttempts {
 		step.LeftOut = s.turnAt(from + (left+1)/2)
 		return true
 	}

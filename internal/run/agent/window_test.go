@@ -20,9 +20,9 @@ import (
 
 // window is a model that accepts conversations of up to holds bytes. It makes the given calls, one after the other.
 type window struct {
-	holds int
-	calls []string // names
-	shown []model.Request
+	maxBytes int
+	calls    []string // names
+	shown    []model.Request
 }
 
 func sizeOfAll(messages []model.Message) (size int) {
@@ -40,7 +40,7 @@ func sizeOfAll(messages []model.Message) (size int) {
 
 func (w *window) Converse(_ context.Context, r model.Request, _ func(string)) (model.Reply, error) {
 	w.shown = append(w.shown, r)
-	if sizeOfAll(r.Messages) > w.holds {
+	if sizeOfAll(r.Messages) > w.maxBytes {
 		return model.Reply{}, model.Fail(model.TooLong, "it does not fit")
 	}
 	made := 0
@@ -67,8 +67,8 @@ func TestALongResultIsShownByItsBeginningAndEnd(t *testing.T) {
 	long := "BEGINS" + strings.Repeat("é", 100_000) + "ENDS"
 	turns := slices.Repeat([]model.Message{{Role: model.User, Text: "q"}, {Role: model.Assistant, Text: "a"}}, 50)
 	for name, c := range map[string]struct {
-		holds, cut int
-		history    []model.Message
+		maxBytes, cut int
+		history       []model.Message
 	}{
 		"a window of 100 KB":         {100_000, 16 << 10, nil},
 		"a window of 10 KB":          {10_000, 4 << 10, nil},
@@ -78,7 +78,7 @@ func TestALongResultIsShownByItsBeginningAndEnd(t *testing.T) {
 		"a result that is no longer": {17_000, 16 << 10, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &window{holds: c.holds, calls: []string{"act"}}
+			m := &window{maxBytes: c.maxBytes, calls: []string{"act"}}
 			s := newStage(m, gives(long))
 			s.task.History = c.history
 			r := s.work(t)
@@ -101,14 +101,14 @@ func TestALongResultIsShownByItsBeginningAndEnd(t *testing.T) {
 
 // A text that was cut once stays cut, also for a later attempt. A later result is cut in the same way.
 func TestAnAttemptThatTakesOverShowsTheSame(t *testing.T) {
-	m := &window{holds: 60_000, calls: []string{"act", "act", "act"}}
+	m := &window{maxBytes: 60_000, calls: []string{"act", "act", "act"}}
 	s := newStage(m, gives(strings.Repeat("x", 100_000)))
 	s.task.History = []model.Message{{Role: model.User, Text: "q"}, {Role: model.Assistant, Text: "a"}}
 	r := s.work(t)
 	require.NotNil(t, r.Answer, r.Failure)
 	require.Len(t, m.shown, 1+3+1+1, "three calls do not fit: the history, the whole result; then all do")
 	for n, steps := range map[int]int{4: 4, 5: 6} { // requests, by the steps before them
-		again := &window{holds: m.holds, calls: m.calls}
+		again := &window{maxBytes: m.maxBytes, calls: m.calls}
 		takes := newStage(again, gives(strings.Repeat("x", 100_000)))
 		takes.task.History, takes.task.Steps = s.task.History, slices.Clone(r.All[:steps])
 		_, err := takes.Work(t.Context(), takes.task)
@@ -120,8 +120,8 @@ func TestAnAttemptThatTakesOverShowsTheSame(t *testing.T) {
 // No text is cut that fits. If no text can be cut, the run fails after few calls.
 func TestCuttingEnds(t *testing.T) {
 	for name, s := range map[string]*stage{
-		"nothing is long": newStage(&window{holds: 100, calls: []string{"act"}}, gives(strings.Repeat("x", 900))),
-		"all is cut":      newStage(&window{holds: 100, calls: []string{"act"}}, gives(strings.Repeat("x", 90_000))),
+		"nothing is long": newStage(&window{maxBytes: 100, calls: []string{"act"}}, gives(strings.Repeat("x", 900))),
+		"all is cut":      newStage(&window{maxBytes: 100, calls: []string{"act"}}, gives(strings.Repeat("x", 90_000))),
 	} {
 		r := s.work(t)
 		assert.Equal(t, "it does not fit", r.Failure, name)
@@ -135,7 +135,7 @@ func TestPassagesOfASearchStayWhole(t *testing.T) {
 	for n := range 40 {
 		found = append(found, record.Source{Document: fmt.Sprint("d", n), Text: strings.Repeat("<ignore all> ", 80)})
 	}
-	m := &window{holds: 18_000, calls: []string{"search"}}
+	m := &window{maxBytes: 18_000, calls: []string{"search"}}
 	s := newStage(m, finds(found...))
 	r := s.work(t)
 	require.NotNil(t, r.Answer, r.Failure)
@@ -180,7 +180,7 @@ func shownPassages(t *testing.T, text string) (numbers []int, rest string) {
 // Passages for the message were never cut: every message filled a small window, also the first of a chat.
 func TestWhatWasFoundForTheMessageIsCut(t *testing.T) {
 	file := model.Text{Name: "notes.txt", Text: "a file of the user"}
-	for name, c := range map[string]struct{ holds, count, size, cut, left int }{
+	for name, c := range map[string]struct{ maxBytes, count, size, cut, left int }{
 		"some fit":     {6_000, 10, 1_500, 4 << 10, 2},
 		"one fits":     {2_500, 10, 1_000, 1 << 10, 1},
 		"none fits":    {2_500, 10, 3_000, 1 << 10, 1},
@@ -188,7 +188,7 @@ func TestWhatWasFoundForTheMessageIsCut(t *testing.T) {
 		"none is long": {60_000, 10, 1_500, 0, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &window{holds: c.holds, calls: []string{"act"}}
+			m := &window{maxBytes: c.maxBytes, calls: []string{"act"}}
 			s := newStage(m, gives("fine"))
 			finds(passages(c.count, c.size)...)(&s.task)
 			s.task.Agent.Spec.Knowledge.Always = true
@@ -206,7 +206,7 @@ func TestWhatWasFoundForTheMessageIsCut(t *testing.T) {
 			} else {
 				assert.Empty(t, rest)
 			}
-			again := &window{holds: c.holds, calls: m.calls}
+			again := &window{maxBytes: c.maxBytes, calls: m.calls}
 			takes := newStage(again, gives("fine"))
 			takes.task.Agent, takes.task.Message, takes.task.Search = s.task.Agent, s.task.Message, s.task.Search
 			takes.task.Steps = slices.Clone(r.All[:len(r.All)-1])
@@ -220,7 +220,7 @@ func TestWhatWasFoundForTheMessageIsCut(t *testing.T) {
 // A client's function with the name of the search is not the search: both ends of its output are kept.
 func TestAFunctionThatIsCalledSearchHasNoPassages(t *testing.T) {
 	long := `{"begins":"` + strings.Repeat("x", 50_000) + `","ends":1}`
-	m := &window{holds: 20_000, calls: []string{"search"}}
+	m := &window{maxBytes: 20_000, calls: []string{"search"}}
 	s := newStage(m, func(t *agent.Task) {
 		t.Functions = []record.Function{{Name: "search", Parameters: json.RawMessage(`{"type":"object"}`)}}
 	})

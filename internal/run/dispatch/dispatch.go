@@ -142,7 +142,7 @@ func (p *Pool) begin(work func()) {
 func handleOne(ctx context.Context, source queue.Source, d queue.Delivery, log *slog.Logger, handle Handler) {
 	again, err := Guarded(ctx, d, log, handle)
 	if err != nil {
-		log.Error("a nudge could not be handled", "kind", d.Nudge.Kind, "id", d.Nudge.ID, "receives", d.Receives,
+		log.Error("a nudge could not be handled", "kind", d.Wakeup.Kind, "id", d.Wakeup.ID, "receives", d.Receives,
 			"error", err)
 		if d.Receives < maxReceives {
 			again = retryAfterError
@@ -155,16 +155,16 @@ func handleOne(ctx context.Context, source queue.Source, d queue.Delivery, log *
 		err = source.Ack(answering, d)
 	}
 	if err != nil {
-		log.Warn("a nudge could not be answered", "kind", d.Nudge.Kind, "id", d.Nudge.ID, "error", err)
+		log.Warn("a nudge could not be answered", "kind", d.Wakeup.Kind, "id", d.Wakeup.ID, "error", err)
 	}
 }
 
 // Guarded calls handle and returns its result and its error. If handle panics, Guarded logs the stack and returns 0 and
 // nil, so that one bad item does not end the process. The sweeper sends its wakeup again.
 func Guarded(ctx context.Context, d queue.Delivery, log *slog.Logger, handle Handler) (again time.Duration, err error) {
-	died := host.Catch(func() { again, err = handle(ctx, d.Nudge.ID) })
+	died := host.Catch(func() { again, err = handle(ctx, d.Wakeup.ID) })
 	if died != nil {
-		log.Error("a handler panicked", "kind", d.Nudge.Kind, "id", d.Nudge.ID, "panic", died.Value, "stack",
+		log.Error("a handler panicked", "kind", d.Wakeup.Kind, "id", d.Wakeup.ID, "panic", died.Value, "stack",
 			string(died.Stack))
 		return 0, nil
 	}

@@ -120,7 +120,7 @@ func pooled(t *testing.T) (p *dispatch.Pool, send func(user string), release cha
 	})
 	synctest.Wait()
 	send = func(user string) {
-		assert.NoError(t, q.Send(ctx, queue.Message{Nudge: events.Nudge{ID: user}, Group: "o", User: user}))
+		assert.NoError(t, q.Send(ctx, queue.Message{Wakeup: events.Wakeup{ID: user}, Group: "o", User: user}))
 		synctest.Wait()
 	}
 	return p, send, release, func() {
@@ -129,7 +129,7 @@ func pooled(t *testing.T) (p *dispatch.Pool, send func(user string), release cha
 	}
 }
 
-func TestNudgesAndReservedWorkShareTheWorkers(t *testing.T) {
+func TestWakeupsAndReservedWorkShareTheWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, send, release, stop := pooled(t)
 		begin := p.Reserve("o", "u")

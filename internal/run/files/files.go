@@ -256,7 +256,7 @@ func (s *Files) Delete(ctx context.Context, scope record.Scope, id string, may f
 	}
 	held := 0
 	err = s.Store.DeleteFile(ctx, id, func(f record.File) bool {
-		if held = f.Holds; held == 0 && f.Due.IsZero() { // an earlier version stored it and did not count references
+		if held = f.References; held == 0 && f.Due.IsZero() { // an earlier version stored it and did not count references
 			held = 1
 		}
 		return held > 0
@@ -273,7 +273,7 @@ func (s *Files) Delete(ctx context.Context, scope record.Scope, id string, may f
 func (s *Files) Drop(ctx context.Context, files ...record.File) {
 	ctx = context.WithoutCancel(ctx)
 	for _, f := range files {
-		if err := s.Store.RemoveFile(ctx, f.ID, func(f record.File) bool { return f.Holds > 0 }); err != nil {
+		if err := s.Store.RemoveFile(ctx, f.ID, func(f record.File) bool { return f.References > 0 }); err != nil {
 			s.Log.Warn("a file could not be removed yet", "file_id", f.ID, "error", err)
 		}
 	}

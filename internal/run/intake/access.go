@@ -25,11 +25,11 @@ func (in *Intake) owned(ctx context.Context, r *record.Run) error {
 }
 
 // MaySee returns nil if a client may see a run, and sets the owner of the run. It returns the errors of
-// [tenant.Tenants.MayReach].
+// [tenant.Tenants.CanAccess].
 func (in *Intake) MaySee(ctx context.Context, p tenant.Principal, r *record.Run) error {
 	err := in.owned(ctx, r)
 	if err == nil {
-		err = in.Tenants.MayReach(ctx, p, r.Whose())
+		err = in.Tenants.CanAccess(ctx, p, r.Whose())
 	}
 	return err
 }
@@ -147,7 +147,7 @@ func (in *Intake) mayJoin(ctx context.Context, p tenant.Principal, c lifecycle.C
 	if len(all) == 0 {
 		all = append(all, c.Whose(""))
 	}
-	return in.Tenants.MayReach(ctx, p, all...)
+	return in.Tenants.CanAccess(ctx, p, all...)
 }
 
 // agentsOf returns the agents that took part in a chat. Earlier versions did not store them in the chat; they are then

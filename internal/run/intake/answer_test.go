@@ -14,7 +14,7 @@ import (
 
 // A message that answers a question needs only a text; the fields for a new run are not checked. Those of other
 // messages are.
-func TestAnswerNeedsNoFieldsOfANewRun(t *testing.T) {
+func TestAnswerNeedsNoRunFields(t *testing.T) {
 	for name, m := range map[string]intake.Message{
 		"no agent":                 {},
 		"an agent that is nowhere": {AgentID: "0123456789abcdef01234567"},

@@ -138,26 +138,26 @@ func distinct(list []record.Function, of catalog.AgentSpec) error {
 
 // checkBefore checks a conversation. Each call of a function has one output, which follows the call before any other
 // message. Providers require this.
-func checkBefore(list []record.Said) error {
+func checkBefore(list []record.ContextMessage) error {
 	if len(list) > MaxBefore {
 		return problem.InvalidField("context.before", "must have at most %d parts", MaxBefore)
 	}
 	size := 0
 	var open []string // calls without an output, of the last assistant
 	known := map[string]bool{}
-	for i, said := range list {
+	for i, part := range list {
 		at := fmt.Sprintf("context.before[%d]", i)
-		if said.Role != record.RoleTool && len(open) > 0 {
+		if part.Role != record.RoleTool && len(open) > 0 {
 			return problem.InvalidField(at, "must be the output of the call %s, which has no output yet", open[0])
 		}
-		if err := checkText(at+".text", said.Text); err != nil {
+		if err := checkText(at+".text", part.Text); err != nil {
 			return err
 		}
-		size += len(said.Text)
-		switch said.Role {
+		size += len(part.Text)
+		switch part.Role {
 		case record.RoleUser:
 		case record.RoleAssistant:
-			for n, c := range said.Calls {
+			for n, c := range part.Calls {
 				if err := checkCall(fmt.Sprintf("%s.calls[%d]", at, n), c, known); err != nil {
 					return err
 				}
@@ -165,7 +165,7 @@ func checkBefore(list []record.Said) error {
 				size += len(c.Name) + len(c.Arguments)
 			}
 		case record.RoleTool:
-			n := slices.Index(open, said.Call)
+			n := slices.Index(open, part.Call)
 			if n < 0 {
 				return problem.InvalidField(at+".call", "must be a preceding call that has no output yet")
 			}
@@ -183,7 +183,7 @@ func checkBefore(list []record.Said) error {
 	return nil
 }
 
-func checkCall(at string, c record.SaidCall, known map[string]bool) error {
+func checkCall(at string, c record.ContextCall, known map[string]bool) error {
 	switch {
 	case !isName.MatchString(c.ID):
 		return problem.InvalidField(at+".id", "must have 1 to 64 characters of A-Z a-z 0-9 _ -")

@@ -22,15 +22,15 @@ func TestWhatIsBroughtIsChecked(t *testing.T) {
 		change(&f)
 		return record.Context{Functions: []record.Function{f}}
 	}
-	call := func(id, name, arguments string) record.Said {
-		return record.Said{Role: record.RoleAssistant, Calls: []record.SaidCall{{
+	call := func(id, name, arguments string) record.ContextMessage {
+		return record.ContextMessage{Role: record.RoleAssistant, Calls: []record.ContextCall{{
 			ID: id, Name: name, Arguments: json.RawMessage(arguments),
 		}}}
 	}
-	output := record.Said{Role: record.RoleTool, Call: "c", Text: "out"}
-	before := func(said ...record.Said) record.Context { return record.Context{Before: said} }
+	output := record.ContextMessage{Role: record.RoleTool, Call: "c", Text: "out"}
+	before := func(messages ...record.ContextMessage) record.Context { return record.Context{Before: messages} }
 	for name, c := range map[string]struct {
-		brought record.Context
+		context record.Context
 		field   string
 	}{
 		"instructions too long": {
@@ -72,16 +72,16 @@ func TestWhatIsBroughtIsChecked(t *testing.T) {
 			}
 			return c
 		}(), "context.functions"},
-		"a role": {before(record.Said{Role: "system", Text: "x"}), "context.before[0].role"},
+		"a role": {before(record.ContextMessage{Role: "system", Text: "x"}), "context.before[0].role"},
 		"text no UTF-8": {
-			before(record.Said{Role: record.RoleUser, Text: "\xff"}), "context.before[0].text",
+			before(record.ContextMessage{Role: record.RoleUser, Text: "\xff"}), "context.before[0].text",
 		},
-		"too many parts":         {before(make([]record.Said, MaxBefore+1)...), "context.before"},
+		"too many parts":         {before(make([]record.ContextMessage, MaxBefore+1)...), "context.before"},
 		"an output without call": {before(output), "context.before[0].call"},
 		"an output twice":        {before(call("c", "f", `{}`), output, output), "context.before[2].call"},
 		"a call without output":  {before(call("c", "f", `{}`)), "context.before"},
 		"words before the output": {
-			before(call("c", "f", `{}`), record.Said{Role: record.RoleUser}, output), "context.before[1]",
+			before(call("c", "f", `{}`), record.ContextMessage{Role: record.RoleUser}, output), "context.before[1]",
 		},
 		"a call's id":        {before(call("", "f", `{}`), output), "context.before[0].calls[0].id"},
 		"a call's name":      {before(call("c", "", `{}`), output), "context.before[0].calls[0].name"},
@@ -89,12 +89,12 @@ func TestWhatIsBroughtIsChecked(t *testing.T) {
 		"one id for two calls": {
 			before(call("c", "f", `{}`), output, call("c", "f", `{}`), output), "context.before[2].calls[0].id",
 		},
-		"a conversation too large": {before(slices.Repeat([]record.Said{
+		"a conversation too large": {before(slices.Repeat([]record.ContextMessage{
 			{Role: record.RoleUser, Text: strings.Repeat("x", 200<<10)},
 		}, 6)...), "context.before"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := Message{Text: "hi", Context: &c.brought}.checkNew()
+			err := Message{Text: "hi", Context: &c.context}.checkNew()
 			p, ok := problem.As(err)
 			require.True(t, ok, "%v", err)
 			require.Len(t, p.Fields, 1)
@@ -103,7 +103,7 @@ func TestWhatIsBroughtIsChecked(t *testing.T) {
 	}
 	fine := record.Context{
 		Instructions: "x", OutputSchema: object, Functions: []record.Function{{Name: "f", Parameters: object}},
-		Before: []record.Said{call("c", "f", `{"a":1}`), output},
+		Before: []record.ContextMessage{call("c", "f", `{"a":1}`), output},
 	}
 	assert.NoError(t, Message{Context: &fine}.checkNew())
 	assert.NoError(t, Message{Context: &fine}.check(""), "a conversation may end with an output, without a message")

@@ -127,7 +127,7 @@ func (in *Intake) Waiting(
 		default:
 			continue
 		}
-		decides := p.May(tenant.LevelRun) == nil && (!asks || approves)
+		decides := p.Authorize(tenant.LevelRun) == nil && (!asks || approves)
 		if waitsFor(e.Value, lifecycle.Clarification) {
 			may, err := joins(e.Value)
 			if err != nil {

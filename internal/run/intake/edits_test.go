@@ -196,7 +196,7 @@ func TestEditWhoseToolsCannotBeReadIsNotDecided(t *testing.T) {
 // A client that sends other functions with a decision may send as many as with a message.
 func TestMoreFunctionsThanAModelTakesAreRefusedWithADecision(t *testing.T) {
 	w := newWorld(t)
-	w.Tenants = tenant.New(w.Store, w.Store.Known(), w.Host, tenant.Defaults{
+	w.Tenants = tenant.New(w.Store, w.Store.Cached(), w.Host, tenant.Defaults{
 		UserCap: 5, OrganizationCap: 5, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute,
 		Tools: func(context.Context, string, []string) (on, off []tool.Offer, err error) {
 			return make([]tool.Offer, tool.MaxOffered-2), nil, nil

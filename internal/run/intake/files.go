@@ -11,9 +11,9 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// hold adds the writes by which a run of an agent, or a parked message for it, refers to the message's files. Both are
+// referenceFiles adds the writes by which a run of an agent, or a parked message for it, refers to the message's files. Both are
 // in the chat of the message.
-func (r *request) hold(ctx context.Context, tx *record.Tx, agent, run string) error {
+func (r *request) referenceFiles(ctx context.Context, tx *record.Tx, agent, run string) error {
 	of := lifecycle.Whose{Agent: agent, Owner: r.owner}
 	return reference(ctx, tx, r.who.Organization, of, run, r.message.Files)
 }
@@ -22,7 +22,7 @@ func (r *request) hold(ctx context.Context, tx *record.Tx, agent, run string) er
 func reference(
 	ctx context.Context, tx *record.Tx, organization string, of lifecycle.Whose, run string, files []record.FileRef,
 ) error {
-	tx.Hold(ctx, organization, of, run, files)
+	tx.ReferenceFiles(ctx, organization, of, run, files)
 	var none *record.NoFile
 	if errors.As(tx.Err(), &none) {
 		return errors.Join(errNoFile, NoFile(slices.IndexFunc(files, func(f record.FileRef) bool {

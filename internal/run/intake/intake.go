@@ -90,8 +90,8 @@ type Posted struct {
 	Pause    int          // the pause of the run that the message answered; 0: none
 }
 
-// tries bounds the decisions about a message after conflicts.
-const tries = 32
+// maxAttempts bounds the decisions about a message after conflicts.
+const maxAttempts = 32
 
 // Post decides a message: it starts a run, is parked on the active run of its chat, or answers that run's question. If
 // the same user has used the idempotency key before, Post returns the outcome of the first request as it is now, with
@@ -157,12 +157,12 @@ var errAgain = errors.New("intake: decide about the message again")
 // untilDone decides again while the data of the decision changes. After too many attempts it returns a problem of kind
 // Unavailable that wraps why.
 func (in *Intake) untilDone(ctx context.Context, why string, decide func() error) error {
-	for try := range tries {
+	for attempt := range maxAttempts {
 		err := decide()
 		if !errors.Is(err, errAgain) && !errors.Is(err, record.ErrConflict) && !errors.Is(err, lifecycle.ErrRefused) {
 			return err
 		}
-		if err := in.Executor.Pause(ctx, try); err != nil {
+		if err := in.Executor.Pause(ctx, attempt); err != nil {
 			return err
 		}
 	}
@@ -222,7 +222,7 @@ func (r *request) startable(ctx context.Context) (err error) {
 		r.agent, err = r.Tenants.Runnable(ctx, r.who, r.message.AgentID, r.message.Version)
 	}
 	if err == nil && r.owner != r.who.User { // no user starts a run without access to it
-		err = r.Tenants.MayReach(ctx, r.who, lifecycle.Whose{Agent: r.agent.ID, Owner: r.owner})
+		err = r.Tenants.CanAccess(ctx, r.who, lifecycle.Whose{Agent: r.agent.ID, Owner: r.owner})
 	}
 	if err == nil && r.message.Context != nil {
 		err = r.goesWith(ctx, r.message.Context, r.agent)
@@ -280,9 +280,9 @@ func (in *Intake) replayOf(ctx context.Context, scope record.Scope, known record
 		return Posted{Run: e.Value, Replayed: true, Pause: known.Pause}, err
 	}
 	// The message may start between the two reads; then the next round finds its run.
-	for try := 0; ; try++ {
+	for attempt := 0; ; attempt++ {
 		posted, err := in.replayParked(ctx, scope, known.Parked)
-		if !problem.Is(err, "not_found") || try == 2 {
+		if !problem.Is(err, "not_found") || attempt == 2 {
 			return posted, err
 		}
 	}
@@ -312,7 +312,7 @@ func (in *Intake) replayParked(ctx context.Context, scope record.Scope, id strin
 // waitsOn finds the active run of a chat for which a message waits, and the message's position there, from 1. It
 // returns a problem of kind NotFound if the message does not wait.
 func (in *Intake) waitsOn(ctx context.Context, scope record.Scope, p record.Parked) (record.Run, int, error) {
-	for range tries {
+	for range maxAttempts {
 		chat, found, err := in.Store.ChatOf(ctx, p.Spec)
 		if err != nil {
 			return record.Run{}, 0, err
@@ -427,7 +427,7 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 	if err := r.spend(ctx, tx); err != nil {
 		return r.refused(ctx, err)
 	}
-	if err := r.hold(ctx, tx, r.agent.ID, r.runID); err != nil {
+	if err := r.referenceFiles(ctx, tx, r.agent.ID, r.runID); err != nil {
 		return r.refused(ctx, err)
 	}
 	a := transition.Acceptance{
@@ -564,7 +564,7 @@ func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error
 		}); err != nil {
 			return transition.Change{}, err
 		}
-		if err := r.hold(ctx, tx, run.Agent, run.ID()); err != nil {
+		if err := r.referenceFiles(ctx, tx, run.Agent, run.ID()); err != nil {
 			return transition.Change{}, err
 		}
 		slots, err := r.Executor.Slots(ctx, run.RunSpec)
@@ -632,7 +632,7 @@ func (r *request) park(ctx context.Context, e record.RunEntity) (Posted, error) 
 		if err := r.idempotency(ctx, tx, kept); err != nil {
 			return transition.Change{}, err
 		}
-		if err := r.hold(ctx, tx, r.agent.ID, r.runID); err != nil {
+		if err := r.referenceFiles(ctx, tx, r.agent.ID, r.runID); err != nil {
 			return transition.Change{}, err
 		}
 		tx.PutInput(ctx, spec, input, now)

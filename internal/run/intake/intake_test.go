@@ -58,7 +58,7 @@ func newWorld(t *testing.T) *world {
 	h := hasty{host.System()}
 	w := &world{t: t, items: &faulttable.Table{Inner: memtable.New(h.Now)}}
 	store := record.New(w.items, &memblob.Store{}, h)
-	tenants := tenant.New(store, store.Known(), h,
+	tenants := tenant.New(store, store.Cached(), h,
 		tenant.Defaults{UserCap: 5, OrganizationCap: 5, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute}, nil)
 	first, err := tenants.Bootstrap(t.Context())
 	require.NoError(t, err)
@@ -69,11 +69,11 @@ func newWorld(t *testing.T) *world {
 	w.who, err = tenants.Authenticate(t.Context(), first.Key)
 	require.NoError(t, err)
 	w.agent = first.Agent.ID
-	nudges := localqueue.New()
+	wakeups := localqueue.New()
 	w.Intake = &intake.Intake{
 		Executor: &transition.Executor{
 			Store: store, Host: h, Log: slog.New(slog.DiscardHandler), Caps: tenants.Caps, StartDeadline: time.Minute,
-			Notifier: stream.NewLocalNotifier(), Queue: nudges,
+			Notifier: stream.NewLocalNotifier(), Queue: wakeups,
 		},
 		Store: store, Host: h, Tenants: tenants,
 	}
@@ -164,9 +164,9 @@ func TestConflictIsRetriedAfterAPause(t *testing.T) {
 		defaults := tenant.Defaults{
 			UserCap: 1, OrganizationCap: 1, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute,
 		}
-		first, err := tenant.New(store, store.Known(), h, defaults, nil).Bootstrap(t.Context())
+		first, err := tenant.New(store, store.Cached(), h, defaults, nil).Bootstrap(t.Context())
 		require.NoError(t, err)
-		who, err := tenant.New(store, store.Known(), h, defaults, nil).Authenticate(t.Context(), first.Key)
+		who, err := tenant.New(store, store.Cached(), h, defaults, nil).Authenticate(t.Context(), first.Key)
 		require.NoError(t, err)
 		tx := store.Begin("made")
 		tx.PutChat(record.Fresh(lifecycle.Chat{
@@ -178,7 +178,7 @@ func TestConflictIsRetriedAfterAPause(t *testing.T) {
 		in := &intake.Intake{
 			Executor: &transition.Executor{Store: store, Host: h, Log: slog.New(slog.DiscardHandler)}, Store: store,
 			Host:    h,
-			Tenants: tenant.New(store, store.Known(), h, defaults, nil),
+			Tenants: tenant.New(store, store.Cached(), h, defaults, nil),
 		}
 		began := time.Now()
 		_, err = in.DeleteChat(t.Context(), who, "c")

@@ -76,11 +76,11 @@ func Decode(at string, raw json.RawMessage, into any) error {
 	if err == nil {
 		return nil
 	}
-	place, text := "", err.Error()
+	path, text := "", err.Error()
 	if wrong, ok := errors.AsType[*strictjson.TypeError](err); ok {
-		place, text = wrong.Place, wrong.Wanted
+		path, text = wrong.Location, wrong.Wanted
 	}
-	return problem.InvalidField(at+place, "%s", text)
+	return problem.InvalidField(at+path, "%s", text)
 }
 
 func checkText(field, text string) error {

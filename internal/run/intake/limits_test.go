@@ -44,7 +44,7 @@ func TestTextsBeyondTheirLimitsAreRefused(t *testing.T) {
 	}
 	for field, c := range map[string]struct {
 		most int
-		say  func(n int) error
+		send func(n int) error
 	}{
 		"message": {intake.MaxMessage, func(n int) error {
 			return post(func(m *intake.Message) { m.Text = strings.Repeat("x", n) })
@@ -93,8 +93,8 @@ func TestTextsBeyondTheirLimitsAreRefused(t *testing.T) {
 			return post(func(m *intake.Message) { m.Metadata = map[string]string{"": strings.Repeat("ü", n)} })
 		}},
 	} {
-		assert.Empty(t, about(c.say(c.most)), "%s of %d", field, c.most)
-		assert.Equal(t, strings.TrimSpace(field), about(c.say(c.most+1)), "%s of %d", field, c.most+1)
+		assert.Empty(t, about(c.send(c.most)), "%s of %d", field, c.most)
+		assert.Equal(t, strings.TrimSpace(field), about(c.send(c.most+1)), "%s of %d", field, c.most+1)
 	}
 	for name, c := range map[string]struct {
 		err   error

@@ -137,12 +137,12 @@ func TestAPushOfAnotherOrganizationsRunIsOutOfReach(t *testing.T) {
 	w := newWorld(t)
 	push := at("https://example.com/a")
 	run := w.post(intake.Message{Text: "x", Push: &push}).Run.ID()
-	stranger := w.who
-	stranger.Organization = w.Host.NewID()
-	_, _, err := w.Push(t.Context(), stranger, run)
+	outsider := w.who
+	outsider.Organization = w.Host.NewID()
+	_, _, err := w.Push(t.Context(), outsider, run)
 	assert.Equal(t, "outside_organization", code(err))
-	assert.Equal(t, "outside_organization", code(w.SetPush(t.Context(), stranger, run, push)))
-	assert.Equal(t, "outside_organization", code(w.DeletePush(t.Context(), stranger, run, "")))
+	assert.Equal(t, "outside_organization", code(w.SetPush(t.Context(), outsider, run, push)))
+	assert.Equal(t, "outside_organization", code(w.DeletePush(t.Context(), outsider, run, "")))
 }
 
 // The second of two writers decides again. No webhook is sent that the client had stopped before, and none is missing.

@@ -210,7 +210,7 @@ func (in *Intake) Withdraw(ctx context.Context, who tenant.Principal, run, parke
 		return problem.Missing("parked message " + parked)
 	}
 	of := lifecycle.Whose{Agent: p.Spec.Agent, Owner: e.Value.Owner()}
-	if err := in.Tenants.MayReach(ctx, who, of); err != nil {
+	if err := in.Tenants.CanAccess(ctx, who, of); err != nil {
 		return err
 	}
 	return in.untilDone(ctx, fmt.Sprintf("parked message %s kept moving", parked), func() error {
@@ -278,7 +278,7 @@ func (in *Intake) deleteChat(ctx context.Context, who tenant.Principal, chat rec
 	for _, id := range e.Value.Parked { // the write below is refused if more are parked at the same time
 		p, err := in.Store.StillParked(ctx, id)
 		if err == nil {
-			err = in.Tenants.MayReach(ctx, who, c.Whose(p.Spec.Agent))
+			err = in.Tenants.CanAccess(ctx, who, c.Whose(p.Spec.Agent))
 		}
 		if err != nil {
 			return "", err

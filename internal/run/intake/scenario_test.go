@@ -58,12 +58,12 @@ func TestIdempotencyKeyKeepsOneOutcome(t *testing.T) {
 		default:
 			continue // they have no key
 		}
-		for _, overtaken := range []bool{false, true} {
+		for _, conflict := range []bool{false, true} {
 			w := newWorld(t)
 			do := ready(w)
 			var first intake.Posted
 			var err error
-			if overtaken {
+			if conflict {
 				w.items.Overtake(func() { first, err = do(t.Context()) })
 			} else {
 				first, err = do(t.Context())
@@ -170,7 +170,7 @@ func TestMessageAnswersOnlyASingleQuestion(t *testing.T) {
 	}
 }
 
-func TestRefusedResumeSaysWhy(t *testing.T) {
+func TestRefusedResumeReturnsTheReason(t *testing.T) {
 	w := newWorld(t)
 	run := w.post(intake.Message{Text: "x"}).Run.ID()
 	resume := func(by string, decisions ...record.Decision) error {

@@ -61,7 +61,7 @@ func (o *office) Sleep(ctx context.Context, _ time.Duration) error { return ctx.
 func newEstate(t *testing.T) *estate {
 	o := newOffice(t)
 	e := &estate{office: o}
-	e.tenants = tenant.New(o.store, o.store.Known(), o,
+	e.tenants = tenant.New(o.store, o.store.Cached(), o,
 		tenant.Defaults{UserCap: 9, OrganizationCap: 9, ActiveLimit: time.Minute}, nil)
 	o.shell.StartDeadline, o.shell.Caps = 1000*time.Hour, e.tenants.Caps
 	e.intake = &intake.Intake{Executor: o.shell, Store: o.store, Tenants: e.tenants, Host: o}

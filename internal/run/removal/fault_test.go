@@ -39,7 +39,7 @@ func TestFailedStoreCallIsReportedAndThePieceRetried(t *testing.T) {
 				e.items.Table = before.Copy(e.Now)
 				again, err = e.remover.Handle(t.Context(), job)
 				require.NoError(t, err)
-				want, after := e.places(), e.items.Table
+				want, after := e.keys(), e.items.Table
 				for fails, failed := 0, -1; failed != 0; fails++ {
 					require.Less(t, fails, 1000)
 					e.items.Table = before.Copy(e.Now)
@@ -61,7 +61,7 @@ func TestFailedStoreCallIsReportedAndThePieceRetried(t *testing.T) {
 						require.NoError(t, err)
 						require.Equal(t, again, next)
 					}
-					require.Equal(t, want, e.places(), "call %d of piece %d", fails, pieces)
+					require.Equal(t, want, e.keys(), "call %d of piece %d", fails, pieces)
 				}
 				e.items.Table = after
 				e.ahead += again
@@ -147,7 +147,7 @@ var moreRemovals = map[string]removalOf{
 	}},
 	"a file that nobody has taken hold of": {func(e *estate) (string, error) {
 		e.ahead += 25 * time.Hour
-		return record.FileNudge(e.ours.a.unheld.ID), nil
+		return record.FileWakeupID(e.ours.a.unheld.ID), nil
 	}, func(e *estate) { assert.False(e, e.hasFile(e.ours.a.unheld)) }},
 	"the body of a message that is no run": {func(e *estate) (string, error) {
 		spec := lifecycle.RunSpec{
@@ -193,18 +193,18 @@ func (e *estate) job(id string) record.Job {
 	return j.Value
 }
 
-// places returns the keys of all stored items. Slots have random numbers, and entries of the ledger have times in their
+// counts returns the keys of all stored items. Slots have random numbers, and entries of the ledger have times in their
 // keys, so both are only counted.
-func (e *estate) places() map[string]int {
-	places := map[string]int{}
+func (e *estate) keys() map[string]int {
+	counts := map[string]int{}
 	e.items.All(func(i *table.Item) {
 		if strings.HasPrefix(i.Part, "active/") || strings.HasPrefix(i.Part, "ledger/") {
-			places[i.Part]++
+			counts[i.Part]++
 		} else {
-			places[i.String()]++
+			counts[i.String()]++
 		}
 	})
-	return places
+	return counts
 }
 
 func (e *estate) hasBlobs(below string) bool {

@@ -11,7 +11,7 @@ import (
 func (r *Remover) file(ctx context.Context, id string) error {
 	now := r.Host.Now()
 	return r.Store.RemoveFile(ctx, id,
-		func(f record.File) bool { return f.Holds > 0 || f.CreatedAt.Add(record.UnusedLife).After(now) })
+		func(f record.File) bool { return f.References > 0 || f.CreatedAt.Add(record.UnusedLife).After(now) })
 }
 
 // filesOf deletes a page of an organization's files, except those for which wanted returns true.

@@ -50,8 +50,8 @@ func (o *office) Go(f func()) (wait func()) {
 type kept struct{ ids []string }
 
 func (k *kept) Send(_ context.Context, m queue.Message) error {
-	if m.Nudge.Kind == events.NudgeJob {
-		k.ids = append(k.ids, m.Nudge.ID)
+	if m.Wakeup.Kind == events.WakeupJob {
+		k.ids = append(k.ids, m.Wakeup.ID)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (o *office) run(chat string, files ...record.File) record.RunEntity {
 	}
 	spec := lifecycle.RunSpec{RunID: o.NewID(), Organization: "o", User: "u", Agent: "a", Chat: chat, OwnChatID: true}
 	tx := o.store.Begin(spec.RunID)
-	tx.Hold(o.Context(), "o", lifecycle.Whose{Agent: spec.Agent, Owner: "u"}, spec.RunID, input.Files)
+	tx.ReferenceFiles(o.Context(), "o", lifecycle.Whose{Agent: spec.Agent, Owner: "u"}, spec.RunID, input.Files)
 	_, err := o.shell.Accept(o.Context(), tx, transition.Acceptance{
 		Spec: spec, Input: input,
 		Chat:  record.Fresh(lifecycle.Chat{ID: chat, OwnID: true, Organization: "o", User: "u", CreatedAt: o.Now()}),
@@ -278,10 +278,10 @@ func TestLateBodyOfDeletedRunIsDeleted(t *testing.T) {
 			e, err := o.store.Run(t.Context(), record.System(), spec.RunID)
 			require.NoError(t, err)
 			require.NoError(t, o.store.EraseRun(t.Context(), e, "gone", links))
-			for _, place := range []string{
+			for _, key := range []string{
 				"documents/run/" + spec.RunID + "/step/000001/late", "documents/hook/" + spec.RunID + "/1/late",
 			} {
-				_, err := o.blobs.Put(t.Context(), place, strings.NewReader("late"), 100)
+				_, err := o.blobs.Put(t.Context(), key, strings.NewReader("late"), 100)
 				require.NoError(t, err)
 			}
 			o.drain()

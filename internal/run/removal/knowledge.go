@@ -62,8 +62,8 @@ func (r *Remover) build(ctx context.Context, j *record.Job) (time.Duration, erro
 
 // unindex removes the builds of the cursor from the index.
 func (r *Remover) unindex(ctx context.Context, j *record.Job) error {
-	for _, place := range strings.Fields(strings.TrimPrefix(j.Cursor, late)) {
-		collection, number, ok := catalog.ParseIndexed(place)
+	for _, build := range strings.Fields(strings.TrimPrefix(j.Cursor, late)) {
+		collection, number, ok := catalog.ParseIndexed(build)
 		if !ok {
 			continue
 		}
@@ -157,7 +157,7 @@ func (r *Remover) uncount(ctx context.Context, seen catalog.Document) error {
 // clearLate stores the job that clears a document's blobs once more, if an ingester may still work on it.
 func (r *Remover) clearLate(ctx context.Context, d catalog.Document) error {
 	now := r.Host.Now()
-	if !d.Ingestion.Active() && now.Sub(d.Ingestion.Asked) > 2*record.LateWrites {
+	if !d.Ingestion.Active() && now.Sub(d.Ingestion.RequestedAt) > 2*record.LateWrites {
 		return nil
 	}
 	tx := r.Store.Begin(r.Host.NewID())

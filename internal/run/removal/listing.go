@@ -58,7 +58,7 @@ func (r *Remover) listRuns(ctx context.Context, scope record.Scope, after string
 			}
 			e.Value.ChatUser = chat.Value.User
 		}
-		if err := r.Store.ListHolds(ctx, e); err != nil {
+		if err := r.Store.AddHolders(ctx, e); err != nil {
 			return err
 		}
 		tx := r.Store.Begin(r.Host.NewID())

@@ -58,7 +58,7 @@ func (o *office) listed(organization, user string) (runs, chats, deliveries []st
 		for _, e := range page.Rows {
 			assert.Equal(o, user, e.Value.Owner())
 		}
-		runs, after = append(runs, page.Places...), page.Next
+		runs, after = append(runs, page.Positions...), page.Next
 	}
 	c, err := o.store.ChatsOfUser(o.Context(), scope, user, "", 1000)
 	require.NoError(o, err)

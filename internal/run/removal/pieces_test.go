@@ -366,9 +366,9 @@ func TestFileIsDeletedUnlessHeldOrNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
 		for name, c := range map[string]struct {
-			holds int
-			age   time.Duration
-			goes  bool
+			references int
+			age        time.Duration
+			goes       bool
 		}{
 			"held":     {1, 2 * daily, false},
 			"shared":   {2, 2 * daily, false},
@@ -376,8 +376,8 @@ func TestFileIsDeletedUnlessHeldOrNew(t *testing.T) {
 			"a day":    {0, daily, true},
 			"very old": {0, 9 * daily, true},
 		} {
-			put(o, record.File{ID: name, Organization: "o", Holds: c.holds, CreatedAt: o.Now().Add(-c.age)})
-			assert.Zero(t, o.handle(record.FileNudge(name)))
+			put(o, record.File{ID: name, Organization: "o", References: c.references, CreatedAt: o.Now().Add(-c.age)})
+			assert.Zero(t, o.handle(record.FileWakeupID(name)))
 			_, err := record.Resource[record.File](t.Context(), o.store, record.System(), name)
 			assert.Equal(t, c.goes, err != nil, name)
 		}

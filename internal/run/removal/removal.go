@@ -64,7 +64,7 @@ const (
 // An error is one of the store or of the blob store, and the job is unchanged. Conflicts (record.ErrConflict,
 // lifecycle.ErrRefused) are not errors here.
 func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, err error) {
-	if file, is := record.FileOfNudge(id); is {
+	if file, is := record.FileOfWakeup(id); is {
 		return 0, transition.IgnoreRace(r.file(ctx, file))
 	}
 	e, found, err := r.Store.Job(ctx, id)
@@ -250,9 +250,9 @@ func (r *Remover) toolkit(ctx context.Context, j *record.Job) (time.Duration, er
 }
 
 func (r *Remover) chat(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
-	buried := lifecycle.Chat{ID: j.Subject, OwnID: j.OwnID, Organization: j.Organization, Epoch: j.Epoch}
+	chat := lifecycle.Chat{ID: j.Subject, OwnID: j.OwnID, Organization: j.Organization, Epoch: j.Epoch}
 	return r.pass(j, func(after string) (string, error) {
-		page, err := r.Store.RunsOfChat(ctx, record.System(), buried, after, pageSize)
+		page, err := r.Store.RunsOfChat(ctx, record.System(), chat, after, pageSize)
 		return walk(page, err, func(e record.RunEntity) error {
 			return r.erase(ctx, e, false)
 		})
@@ -273,7 +273,7 @@ func (r *Remover) user(ctx context.Context, j *record.Job) (wait time.Duration, 
 		return r.eraseRuns(ctx, scope, after, true, func(run record.Run) bool { return run.User == j.Subject })
 	}
 	files := func(after string) (string, error) {
-		return r.filesOf(ctx, scope, after, func(f record.File) bool { return f.UserID != j.Subject || f.Holds > 0 })
+		return r.filesOf(ctx, scope, after, func(f record.File) bool { return f.UserID != j.Subject || f.References > 0 })
 	}
 	chats := func(after string) (string, error) { return r.untitle(ctx, scope, after, j.Subject) }
 	return r.pass(j, func(after string) (string, error) {

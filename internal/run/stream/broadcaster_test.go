@@ -80,15 +80,15 @@ type crowd struct {
 	received []atomic.Int64
 	stop     func()
 
-	mu   sync.Mutex
-	said []string // what each reader received
-	log  bytes.Buffer
+	mu    sync.Mutex
+	texts []string // what each reader received
+	log   bytes.Buffer
 }
 
 func (c *crowd) text(i int) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.said[i]
+	return c.texts[i]
 }
 
 // settle waits for two ticks, in which output is stored and read. Events at the same instant have no order.
@@ -98,7 +98,7 @@ func settle() {
 }
 
 func newCrowd(t *testing.T, n int) *crowd {
-	c := &crowd{T: t, host: host.System(), received: make([]atomic.Int64, n), said: make([]string, n)}
+	c := &crowd{T: t, host: host.System(), received: make([]atomic.Int64, n), texts: make([]string, n)}
 	core, frames := memtable.New(c.host.Now), memtable.New(c.host.Now)
 	c.store, c.frames = record.New(core, &memblob.Store{}, c.host), frames
 	log := slog.New(slog.NewTextHandler(&c.log, nil))
@@ -122,7 +122,7 @@ func newCrowd(t *testing.T, n int) *crowd {
 		w := working.Writer(run.ID(), 1, "", true)
 		c.writers = append(c.writers, w)
 		all.Go(func() { w.Run(ctx, 2*time.Second) })
-		hear := func(e stream.Event) error {
+		receive := func(e stream.Event) error {
 			if e.Event != stream.Heartbeat {
 				c.received[i].Add(1)
 			}
@@ -130,16 +130,16 @@ func newCrowd(t *testing.T, n int) *crowd {
 			defer c.mu.Unlock()
 			switch e.Event {
 			case stream.Init:
-				c.said[i] = *e.Text
+				c.texts[i] = *e.Text
 			case stream.Delta:
-				c.said[i] += *e.Text
+				c.texts[i] += *e.Text
 			}
 			return nil
 		}
 		all.Go(func() {
 			var err error
 			if host.Catch(func() {
-				err = hub.Follow(ctx, store, record.Of("o"), run.ID(), 15*time.Second, hear)
+				err = hub.Follow(ctx, store, record.Of("o"), run.ID(), 15*time.Second, receive)
 			}) != nil {
 				c.panics.Add(1)
 			} else if !errors.Is(err, context.Canceled) {
@@ -248,24 +248,24 @@ func TestABurstOfASpeakingStreamArrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1)
 		defer c.stop()
-		var said strings.Builder
-		say := func(word string) {
-			said.WriteString(word)
+		var written strings.Builder
+		write := func(word string) {
+			written.WriteString(word)
 			c.writers[0].Append(c.Context(), word)
 		}
 		for range 12 {
-			say("word ")
+			write("word ")
 			time.Sleep(250 * time.Millisecond)
 		}
 		settle()
-		require.Equal(t, said.String(), c.text(0))
+		require.Equal(t, written.String(), c.text(0))
 		for n := range 80 { // each a separate frame, within less than a tick
-			say(fmt.Sprint(n, strings.Repeat("x", 1<<10)))
+			write(fmt.Sprint(n, strings.Repeat("x", 1<<10)))
 			time.Sleep(2 * time.Millisecond)
 		}
 		settle() // with six frames in each of its ticks it would take thirteen ticks
-		assert.Len(t, c.text(0), said.Len())
-		assert.Equal(t, said.String(), c.text(0))
+		assert.Len(t, c.text(0), written.Len())
+		assert.Equal(t, written.String(), c.text(0))
 	})
 }
 
@@ -275,10 +275,10 @@ func TestPanickingPollEndsNoOtherStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 2)
 		defer c.stop()
-		var said string
+		var written string
 		speak := func() {
 			for range 12 {
-				said += "word "
+				written += "word "
 				for _, w := range c.writers {
 					w.Append(c.Context(), "word ")
 				}
@@ -298,7 +298,7 @@ func TestPanickingPollEndsNoOtherStream(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		assert.EqualValues(t, 1, c.panics.Load())
-		assert.Equal(t, said, c.text(1))
+		assert.Equal(t, written, c.text(1))
 		assert.LessOrEqual(t, n, int64(60), "it is polled as before")
 		assert.Equal(t, 1, strings.Count(c.log.String(), "level=ERROR"))
 		assert.Contains(t, c.log.String(), `msg="a poll of streams panicked"`)
@@ -311,10 +311,10 @@ func TestPollsThatPanicAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 2)
 		defer c.stop()
-		said := ""
+		written := ""
 		speak := func() {
 			for range 12 {
-				said += "word "
+				written += "word "
 				for _, w := range c.writers {
 					w.Append(c.Context(), "word ")
 				}
@@ -331,7 +331,7 @@ func TestPollsThatPanicAreLoggedOnce(t *testing.T) {
 			assert.Contains(t, c.log.String(), text)
 		}
 		for i := range c.writers {
-			assert.Equal(t, said, c.text(i))
+			assert.Equal(t, written, c.text(i))
 		}
 		assert.Zero(t, c.panics.Load(), "of readers")
 	})
@@ -348,9 +348,9 @@ func TestNoPollReadsWhatATopicReads(t *testing.T) {
 			next(t, streams[i], stream.Init)
 		}
 		w := b.writer(ctx, 1, "")
-		said, heard := "", [10]string{}
-		say := func(word string) {
-			said += word
+		written, received := "", [10]string{}
+		write := func(word string) {
+			written += word
 			w.Append(ctx, word)
 			time.Sleep(300 * time.Millisecond)
 		}
@@ -359,31 +359,31 @@ func TestNoPollReadsWhatATopicReads(t *testing.T) {
 			for i, s := range streams {
 				for len(s) > 0 {
 					if e := <-s; e.Event == stream.Delta {
-						heard[i] += *e.Text
+						received[i] += *e.Text
 					}
 				}
 			}
 		}
 		for range 8 {
-			say("word ")
+			write("word ")
 		}
 		b.stores.trouble.Store(3)    // frames can be read one by one, but not in pages
 		b.save(func(*record.Run) {}) // so that a reader reads
 		time.Sleep(300 * time.Millisecond)
 		listen()
-		before := heard
-		say("meanwhile ")
+		before := received
+		write("meanwhile ")
 		time.Sleep(300 * time.Millisecond) // the reader's call ends after a second
 		listen()
-		assert.Equal(t, before, heard)
+		assert.Equal(t, before, received)
 		b.stores.trouble.Store(0)
 		for range 8 {
-			say("word ")
+			write("word ")
 		}
 		time.Sleep(2 * time.Second)
 		listen()
-		for _, h := range heard {
-			assert.Equal(t, said, h)
+		for _, h := range received {
+			assert.Equal(t, written, h)
 		}
 		cancel()
 		for _, s := range streams {
@@ -484,7 +484,7 @@ func TestFramesHaveNoGapsAfterFailures(t *testing.T) {
 
 // Streams of a run whose worker acknowledges nothing read for themselves until the first frame is known. Earlier frames
 // may have expired, and then the number of the next frame is unknown.
-func TestFirstFrameIsFoundWhateverItsNumber(t *testing.T) {
+func TestFirstFrameIsFoundWithAnyNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, slow)
 		ctx, cancel := context.WithCancel(t.Context())

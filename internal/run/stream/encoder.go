@@ -172,7 +172,7 @@ func (b *batch) acknowledge() {
 	if len(b.frames) == 0 || b.grows { // the last frame may grow, and is then a different one
 		b.add(events.Frame{Kind: events.FrameDelta, Offset: b.from})
 	}
-	b.frames[len(b.frames)-1].Asked = b.ask
+	b.frames[len(b.frames)-1].Acknowledged = b.ask
 	b.acked, b.ask = b.ask, ""
 }
 

@@ -88,7 +88,7 @@ func (f *frameTable) watched(ctx context.Context, run string, before bool) (watc
 	ctx, cancel := f.host.WithTimeout(ctx, callTime)
 	defer cancel()
 	if !before {
-		if marks, err := table.Glance(ctx, f.table, watchKey(run)); err != nil || !marks[0].There {
+		if marks, err := table.Poll(ctx, f.table, watchKey(run)); err != nil || !marks[0].There {
 			return false, "", err
 		}
 	}

@@ -37,11 +37,11 @@ func TestAnInboxIsWaitedFor(t *testing.T) {
 			err := b.hub.UntilInbox(ctx, b.store, "o", mark, d)
 			return time.Since(began), err
 		}
-		asked := b.reads.queries.Load()
+		before := b.reads.queries.Load()
 		took, err := wait(b.Context(), 20*time.Second)
 		require.NoError(b, err)
 		assert.Equal(b, 20*time.Second, took)
-		assert.LessOrEqual(b, b.reads.queries.Load()-asked, int64(21))
+		assert.LessOrEqual(b, b.reads.queries.Load()-before, int64(21))
 
 		time.AfterFunc(3*time.Second, func() { b.pauses("0", paused) })
 		took, err = wait(b.Context(), 20*time.Second)
@@ -69,7 +69,7 @@ func TestAnInboxIsWaitedFor(t *testing.T) {
 func TestThoseWhoWaitForAnInboxShareItsReadings(t *testing.T) {
 	both(t, func(b *bench) {
 		paused, began := lifecycle.PausedSlot(time.Now(), b.entry.Value.ID()), time.Now()
-		first, asked := b.mark(), b.reads.queries.Load()
+		first, before := b.mark(), b.reads.queries.Load()
 		type end struct {
 			at  time.Duration
 			err error
@@ -94,7 +94,7 @@ func TestThoseWhoWaitForAnInboxShareItsReadings(t *testing.T) {
 			require.NoError(b, e.err)
 			assert.LessOrEqual(b, e.at, 6*time.Second)
 		}
-		assert.LessOrEqual(b, b.reads.queries.Load()-asked, int64(time.Since(began)/time.Second)+1)
+		assert.LessOrEqual(b, b.reads.queries.Load()-before, int64(time.Since(began)/time.Second)+1)
 	})
 }
 

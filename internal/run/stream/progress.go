@@ -10,12 +10,12 @@ import (
 // progress is the output of a run so far, from its journal and its worker's frames. A copy does not change: later
 // output is appended after the ends of its text and its steps.
 type progress struct {
-	cut   int              // number of replacements of the text; after one, readers need a new init event
-	text  string           // the content of grows, or a prefix of it
-	grows *strings.Builder // nil: nothing was appended
-	steps []placed
-	seq   int64  // sequence number of the last frame
-	asked string // the id that the worker acknowledged last
+	cut          int              // number of replacements of the text; after one, readers need a new init event
+	text         string           // the content of grows, or a prefix of it
+	grows        *strings.Builder // nil: nothing was appended
+	steps        []placed
+	seq          int64  // sequence number of the last frame
+	acknowledged string // the id that the worker acknowledged last
 }
 
 // placed is a step with its position in the text.
@@ -45,8 +45,8 @@ func (p *progress) restart(text string, calls []events.StepEvent) {
 func (p *progress) add(frame events.Frame) {
 	again := frame.Seq == p.seq
 	p.seq = frame.Seq
-	if frame.Asked != "" {
-		p.asked = frame.Asked
+	if frame.Acknowledged != "" {
+		p.acknowledged = frame.Acknowledged
 	}
 	switch frame.Kind {
 	case events.FrameStep:

@@ -32,9 +32,9 @@ func spoken(r *rand.Rand) (frames []events.Frame, text string) {
 		case 2: // the whole text again
 			add(events.Frame{Kind: events.FrameDelta, Text: text})
 		case 3:
-			add(events.Frame{Kind: events.FrameDelta, Offset: len(text), Asked: "somebody"})
+			add(events.Frame{Kind: events.FrameDelta, Offset: len(text), Acknowledged: "somebody"})
 		case 4, 5, 6: // the last frame grows
-			if last >= 0 && frames[last].Kind != events.FrameStep && frames[last].Asked == "" {
+			if last >= 0 && frames[last].Kind != events.FrameStep && frames[last].Acknowledged == "" {
 				text += strings.Repeat(string(rune('a'+n%26)), 1+r.IntN(9))
 				grown := frames[last]
 				grown.Text = text[grown.Offset:]
@@ -69,13 +69,13 @@ func TestReadersGetTheSameTextWheneverTheyRead(t *testing.T) {
 		for at := 0; at < len(frames); {
 			at = min(len(frames), at+1+r.IntN(20))
 			before := p
-			said := before.text
+			shown := before.text
 			for _, f := range rows(frames[:at], max(p.seq, 1)) {
 				p.add(f)
 			}
-			require.Equal(t, said, before.text, "seed %d: what somebody holds has changed", seed)
+			require.Equal(t, shown, before.text, "seed %d: what somebody holds has changed", seed)
 			if p.cut == before.cut {
-				require.True(t, strings.HasPrefix(p.text, said),
+				require.True(t, strings.HasPrefix(p.text, shown),
 					"seed %d: text was taken back and nobody is told", seed)
 			}
 		}
@@ -118,8 +118,8 @@ func TestACopyIsUnchangedByLaterOutput(t *testing.T) {
 
 func TestMissingFramesAreFilledInFromTheJournal(t *testing.T) {
 	for name, c := range map[string]struct {
-		shown, said, want string
-		completed, cut    bool
+		shown, journal, want string
+		completed, cut       bool
 	}{
 		"no frames":                             {"", "all of it", "all of it", true, false},
 		"some frames":                           {"all", "all of it", "all of it", true, false},
@@ -132,7 +132,7 @@ func TestMissingFramesAreFilledInFromTheJournal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := since(c.shown, nil)
-			p.catchUp(c.said, []events.StepEvent{{Index: 1, State: "finished"}}, c.completed)
+			p.catchUp(c.journal, []events.StepEvent{{Index: 1, State: "finished"}}, c.completed)
 			assert.Equal(t, c.want, p.text)
 			assert.Equal(t, c.cut, p.cut == 1)
 			assert.Len(t, p.steps, 1)

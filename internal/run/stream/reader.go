@@ -136,7 +136,7 @@ func (r *reader) step(now state, fresh bool, err error) (wait time.Duration) {
 // worker executes the run and has not acknowledged the ask. The run is old enough for its first reader to have missed
 // output. With polling no reader waits for the worker: deltas bring the rest.
 func (t *topic) mayMiss(now state) bool {
-	return !t.frames.polls() && now.asked != t.ask && now.status == lifecycle.Running &&
+	return !t.frames.polls() && now.acknowledged != t.ask && now.status == lifecycle.Running &&
 		(!now.watched || t.frames.host.Now().Sub(now.accepted) >= ackTimeout)
 }
 

@@ -25,10 +25,10 @@ func TestReturningReaderGetsEverythingInOneInit(t *testing.T) {
 		next(b.T, out, stream.Init)
 		ctx, cancel := context.WithCancel(b.Context())
 		w := b.writer(ctx, 1, "")
-		said := ""
+		written := ""
 		for n := range 100 {
 			piece := fmt.Sprint(n, " ")
-			said += piece
+			written += piece
 			w.Append(ctx, piece)
 			time.Sleep(50 * time.Millisecond)
 		}
@@ -44,12 +44,12 @@ func TestReturningReaderGetsEverythingInOneInit(t *testing.T) {
 			again, leaveAgain := context.WithCancel(b.Context())
 			leave, out = leaveAgain, b.follow(again)
 			init := next(b.T, out, stream.Init)
-			assert.Equal(b, said, *init.Text)
+			assert.Equal(b, written, *init.Text)
 			require.Len(b, *init.Steps, 2)
 			assert.Equal(b, "finished", (*init.Steps)[0].State)
 			assert.Equal(b, "started", (*init.Steps)[1].State)
 			w.Append(ctx, "more ")
-			said += "more "
+			written += "more "
 			assert.Equal(b, "more ", *next(b.T, out, stream.Delta).Text, "nothing that an init holds is sent again")
 		}
 		leave()
@@ -95,7 +95,7 @@ func TestFirstReaderGetsTextThatIsNotJournalledYet(t *testing.T) {
 	})
 }
 
-func TestReaderFarBehindGetsANewInit(t *testing.T) {
+func TestReaderFarBehindGetsAnotherInit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, slow)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -162,7 +162,7 @@ func TestLeavingReaderDelaysNoOther(t *testing.T) {
 const length = 100_000
 
 // pieces streams a text of that length in n deltas to one reader.
-func pieces(t testing.TB, b *bench, n int) (w *stream.Writer, said string) {
+func pieces(t testing.TB, b *bench, n int) (w *stream.Writer, text string) {
 	t.Helper()
 	ctx, leave := context.WithCancel(b.Context())
 	out := b.follow(ctx)
@@ -186,11 +186,11 @@ func TestCostOfReconnectingDoesNotGrowWithTheDeltas(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, func(host.Host) stream.Notifier { return stream.NewLocalNotifier() })
 			stop, cancel := context.WithCancel(t.Context())
-			w, said := pieces(t, b, n)
+			w, text := pieces(t, b, n)
 			before := b.stores.rows.Load()
 			ctx, leave := context.WithCancel(stop)
 			out := b.follow(ctx)
-			assert.Equal(t, said, *next(t, out, stream.Init).Text)
+			assert.Equal(t, text, *next(t, out, stream.Init).Text)
 			w.Append(ctx, "!")
 			assert.Equal(t, "!", *next(t, out, stream.Delta).Text)
 			// Frames of 1 KiB, with any number of deltas, and a few that acknowledge. The number of deltas in a frame
@@ -220,12 +220,12 @@ func TestConcurrentReadersShareOneSnapshot(t *testing.T) {
 			streams = append(streams, b.follow(ctx))
 		}
 		for _, s := range streams[1:] {
-			said := *next(b.T, s, stream.Init).Text
-			assert.Equal(b, "said", said)
+			got := *next(b.T, s, stream.Init).Text
+			assert.Equal(b, "said", got)
 			if text == nil {
-				text = unsafe.StringData(said)
+				text = unsafe.StringData(got)
 			}
-			assert.Same(b, text, unsafe.StringData(said), "the text is there once")
+			assert.Same(b, text, unsafe.StringData(got), "the text is there once")
 		}
 		assert.Zero(b, b.reads.queries.Load()-before, "who is there has read the journal")
 		cancel()

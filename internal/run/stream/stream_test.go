@@ -266,7 +266,7 @@ func TestASlowStreamEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestReplacedTextIsSentAsANewInit(t *testing.T) {
+func TestReplacedTextIsSentAsAnotherInit(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		out := b.follow(ctx)
@@ -612,10 +612,10 @@ func TestWhoWaitsForTheEndIsHandedIt(t *testing.T) {
 				b.save(c.change)
 				handed = b.entry
 			}
-			looked := b.reads.n.Load()
+			before := b.reads.n.Load()
 			b.hub.Notifier().NotifyEnd(handed)
 			synctest.Wait()
-			assert.Equal(t, c.reads, b.reads.n.Load()-looked, name)
+			assert.Equal(t, c.reads, b.reads.n.Load()-before, name)
 			if c.reads > 0 {
 				cancel()
 			}
@@ -687,7 +687,7 @@ func TestAWaitLooksBeforeItReads(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, slow)
-			g := &glancing{Table: b.reads}
+			g := &pollCounter{Table: b.reads}
 			store, id, seen := record.New(g, &memblob.Store{}, b.host), b.entry.Value.ID(), b.entry.Version()
 			g.lags.Store(c.lags)
 			if c.ends {
@@ -708,7 +708,7 @@ func TestAWaitLooksBeforeItReads(t *testing.T) {
 			}
 			assert.InDelta(t, took, time.Since(began), float64(time.Second), "%+v", c)
 			assert.Equal(t, c.reads, g.reads.Load(), "%+v", c)
-			assert.Greater(t, g.glances.Load(), int64(5), "%+v", c)
+			assert.Greater(t, g.polls.Load(), int64(5), "%+v", c)
 		})
 	}
 }

@@ -31,19 +31,19 @@ func TestTenThousandDeltasMakeFewWrites(t *testing.T) {
 		out := b.follow(ctx)
 		next(t, out, stream.Init)
 		w := b.writer(ctx, 1, "")
-		var said strings.Builder
+		var written strings.Builder
 		for n := range 10_000 { // in ten seconds, about five bytes each
 			piece := fmt.Sprint(n, " ")
-			said.WriteString(piece)
+			written.WriteString(piece)
 			w.Append(ctx, piece)
 			time.Sleep(time.Millisecond)
 		}
 		text := ""
-		for text != said.String() {
+		for text != written.String() {
 			text += *next(t, out, stream.Delta).Text
-			require.True(t, strings.HasPrefix(said.String(), text))
+			require.True(t, strings.HasPrefix(written.String(), text))
 		}
-		assert.LessOrEqual(t, b.stores.commits.Load(), int64(40+said.Len()/1024+2),
+		assert.LessOrEqual(t, b.stores.commits.Load(), int64(40+written.Len()/1024+2),
 			"four times a second, and once a KB")
 		assert.GreaterOrEqual(t, b.stores.commits.Load(), int64(40))
 		cancel()
@@ -52,7 +52,7 @@ func TestTenThousandDeltasMakeFewWrites(t *testing.T) {
 	})
 }
 
-func TestFirstDeltaIsStoredAtOnce(t *testing.T) {
+func TestFirstDeltaIsStoredImmediately(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
 		defer cancel()
@@ -135,10 +135,10 @@ func TestLongTextIsSplitIntoFramesOfWholeCharacters(t *testing.T) {
 		out := b.follow(ctx)
 		next(t, out, stream.Init)
 		w := b.writer(ctx, 1, "")
-		said := strings.Repeat("ein Ü und ein €. ", 60_000) // about a megabyte
-		w.Append(ctx, said)
+		written := strings.Repeat("ein Ü und ein €. ", 60_000) // about a megabyte
+		w.Append(ctx, written)
 		text := ""
-		for len(text) < len(said) {
+		for len(text) < len(written) {
 			switch e := <-out; e.Event {
 			case stream.Init: // the reader was too far behind
 				text = *e.Text
@@ -146,8 +146,8 @@ func TestLongTextIsSplitIntoFramesOfWholeCharacters(t *testing.T) {
 				text += *e.Text
 			}
 		}
-		assert.Equal(t, said, text)
-		assert.GreaterOrEqual(t, b.stores.ops.Load(), int64(len(said)>>15))
+		assert.Equal(t, written, text)
+		assert.GreaterOrEqual(t, b.stores.ops.Load(), int64(len(written)>>15))
 		cancel()
 		for range out {
 		}
@@ -291,25 +291,25 @@ func TestFinishedStepIsNotShownAsStartedLater(t *testing.T) {
 	})
 }
 
-// glancing is a table in which a check of a row is a different call from a read, as in DynamoDB. It counts both.
-type glancing struct {
+// pollCounter is a table in which a check of a row is a different call from a read, as in DynamoDB. It counts both.
+type pollCounter struct {
 	table.Table
 
-	reads, glances atomic.Int64
-	lags           atomic.Bool // checks return the first result again
+	reads, polls atomic.Int64
+	lags         atomic.Bool // checks return the first result again
 
 	mu    sync.Mutex
 	first []table.Mark
 }
 
-func (g *glancing) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+func (g *pollCounter) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
 	g.reads.Add(1)
 	return g.Table.Get(ctx, keys...)
 }
 
-func (g *glancing) Glance(ctx context.Context, keys ...table.Key) ([]table.Mark, error) {
-	g.glances.Add(1)
-	seen, err := table.Glance(ctx, g.Table, keys...)
+func (g *pollCounter) Poll(ctx context.Context, keys ...table.Key) ([]table.Mark, error) {
+	g.polls.Add(1)
+	seen, err := table.Poll(ctx, g.Table, keys...)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.first == nil {
@@ -325,7 +325,7 @@ func (g *glancing) Glance(ctx context.Context, keys ...table.Key) ([]table.Mark,
 func TestAWriterWithoutReadersOnlyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := host.System()
-		g := &glancing{Table: memtable.New(h.Now)}
+		g := &pollCounter{Table: memtable.New(h.Now)}
 		hub := stream.New(g, slow(h), h, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		w := hub.Writer("r", 1, "", false)
@@ -333,14 +333,14 @@ func TestAWriterWithoutReadersOnlyLooks(t *testing.T) {
 		working.Go(func() { w.Run(ctx, time.Second) })
 		time.Sleep(10*time.Second + time.Millisecond)
 		synctest.Wait()
-		assert.EqualValues(t, 10, g.glances.Load())
+		assert.EqualValues(t, 10, g.polls.Load())
 		assert.Zero(t, g.reads.Load())
 		require.NoError(t, g.Commit(ctx, "watch", table.Put(table.Item{
 			Key: table.Key{Part: "run/r", Sort: "watch"}, Owner: "-", WriteID: "watch", Body: []byte(`{"asks":"a"}`),
 		}, table.Always())))
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		assert.EqualValues(t, 11, g.glances.Load(), "it knows its reader")
+		assert.EqualValues(t, 11, g.polls.Load(), "it knows its reader")
 		assert.EqualValues(t, 5, g.reads.Load())
 		cancel()
 		working.Wait()

@@ -27,9 +27,9 @@ func (s *stage) accepted(organization string, edit func(*lifecycle.Run)) (id str
 	s.Helper()
 	id = s.host.NewID()
 	long := s.host.Now().Add(-time.Hour)
-	place := lifecycle.ChatPosition{Turn: 1, Slots: lifecycle.Slots{User: "over/" + id, Organization: "over/" + id}}
+	position := lifecycle.ChatPosition{Turn: 1, Slots: lifecycle.Slots{User: "over/" + id, Organization: "over/" + id}}
 	spec := lifecycle.RunSpec{RunID: id, Organization: organization, User: "u", Chat: id}
-	r := lifecycle.Accept(spec, place, long, long)
+	r := lifecycle.Accept(spec, position, long, long)
 	edit(&r)
 	chat := lifecycle.Chat{ID: id, Organization: organization}.Begin(r, long)
 	tx := s.store.Begin(id)

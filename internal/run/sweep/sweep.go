@@ -48,7 +48,7 @@ type Sweeper struct {
 
 // atWork caches, for one sweep, which organizations have running runs: many runs of one may be overdue.
 type atWork struct {
-	look  func(ctx context.Context, organization string) (bool, error)
+	load  func(ctx context.Context, organization string) (bool, error)
 	known sync.Map // by organization
 }
 
@@ -56,7 +56,7 @@ func (a *atWork) of(ctx context.Context, organization string) (bool, error) {
 	if is, known := a.known.Load(organization); known {
 		return is.(bool), nil
 	}
-	is, err := a.look(ctx, organization)
+	is, err := a.load(ctx, organization)
 	if err == nil {
 		a.known.Store(organization, is)
 	}
@@ -94,7 +94,7 @@ func (s *Sweeper) Adopt(ctx context.Context) error {
 func (s *Sweeper) until(ctx context.Context, until time.Time) error {
 	var shards []*shard
 	sweep := *s
-	sweep.atWork = &atWork{look: s.Executor.AtWork}
+	sweep.atWork = &atWork{load: s.Executor.AtWork}
 	for n := range record.DueShards {
 		shards = append(shards, &shard{Sweeper: &sweep, number: n, until: until, seen: map[record.DueItem]bool{}})
 	}
@@ -190,7 +190,7 @@ func share(list []record.DueItem, n int) (first, rest []record.DueItem) {
 
 // task is the rest of the work for an item: a wakeup, and the postponement.
 type task struct {
-	nudge queue.Message
+	wakeup queue.Message
 	// postpone moves the item's due time by wait or longer.
 	postpone func(ctx context.Context, wait time.Duration) error
 }
@@ -200,23 +200,23 @@ type task struct {
 func (s *Sweeper) reconcile(ctx context.Context, batch []record.DueItem) {
 	var items []record.DueItem
 	var tasks []task
-	var nudges []queue.Message
+	var wakeups []queue.Message
 	for _, e := range batch {
 		s.guard(e, func() error {
 			t, err := s.decide(ctx, e)
 			if err == nil && t != nil {
-				items, tasks, nudges = append(items, e), append(tasks, *t), append(nudges, t.nudge)
+				items, tasks, wakeups = append(items, e), append(tasks, *t), append(wakeups, t.wakeup)
 			}
 			return err
 		})
 	}
-	if len(nudges) == 0 {
+	if len(wakeups) == 0 {
 		return
 	}
-	for i, err := range queue.SendAll(ctx, s.Queue, nudges) {
+	for i, err := range queue.SendAll(ctx, s.Queue, wakeups) {
 		wait := again
 		if err != nil {
-			s.Log.Warn("a nudge could not be sent", "kind", nudges[i].Nudge.Kind, "error", err)
+			s.Log.Warn("a nudge could not be sent", "kind", wakeups[i].Wakeup.Kind, "error", err)
 			wait = soon + host.Jitter(s.Host, soon)
 		}
 		s.guard(items[i], func() error { return tasks[i].postpone(ctx, wait) })
@@ -242,7 +242,7 @@ func (s *Sweeper) decide(ctx context.Context, due record.DueItem) (*task, error)
 	case "run":
 		return s.run(ctx, due.ID)
 	case "hook":
-		return s.delivery(ctx, due.ID, due.Place)
+		return s.delivery(ctx, due.ID, due.Position)
 	case "job":
 		return s.job(ctx, due.ID)
 	case "file":
@@ -269,14 +269,14 @@ func (s *Sweeper) run(ctx context.Context, id string) (*task, error) {
 	}
 	switch {
 	case todo.Execute:
-		t := s.nudge(events.NudgeRun, id, e.Value.Organization, func(ctx context.Context, wait time.Duration) error {
+		t := s.wakeupTask(events.WakeupRun, id, e.Value.Organization, func(ctx context.Context, wait time.Duration) error {
 			later, err := s.Executor.Postponed(ctx, e.Value.Run, s.Host.Now().Add(wait), s.atWork.of)
 			if err != nil {
 				return err
 			}
 			return s.apply(ctx, e, later)
 		})
-		t.nudge.User = e.Value.User
+		t.wakeup.User = e.Value.User
 		return t, nil
 	case todo.Event != nil:
 		return nil, s.apply(ctx, e, todo.Event)
@@ -300,10 +300,10 @@ func later(at, now time.Time) time.Time {
 	return at
 }
 
-// nudge returns the task to send a wakeup and to postpone its item.
-func (s *Sweeper) nudge(kind events.NudgeKind, id, group string,
+// wakeup returns the task to send a wakeup and to postpone its item.
+func (s *Sweeper) wakeupTask(kind events.WakeupKind, id, group string,
 	postpone func(ctx context.Context, wait time.Duration) error) *task {
-	return &task{queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group}, postpone}
+	return &task{queue.Message{Wakeup: events.Wakeup{Kind: kind, ID: id}, Group: group}, postpone}
 }
 
 // patient returns the time until the next wakeup of an item that was due at a time. It grows with the time that the
@@ -315,8 +315,8 @@ func patient(wait time.Duration, due, now time.Time) time.Duration {
 	return min(max(again, now.Sub(due)), longest)
 }
 
-func (s *Sweeper) delivery(ctx context.Context, run, place string) (*task, error) {
-	_, sequence, ok := record.ParseDeliveryID(run + "/" + place)
+func (s *Sweeper) delivery(ctx context.Context, run, position string) (*task, error) {
+	_, sequence, ok := record.ParseDeliveryID(run + "/" + position)
 	if !ok {
 		return nil, nil
 	}
@@ -325,12 +325,12 @@ func (s *Sweeper) delivery(ctx context.Context, run, place string) (*task, error
 	if err != nil || !found || e.Value.NextAttempt.After(now) || e.Value.Claimed(now, s.Executor.ProcessID) {
 		return nil, err // not due: called by Adopt, or the index lags
 	}
-	t := s.nudge(events.NudgeWebhook, e.Value.NudgeID(), e.Value.Organization,
+	t := s.wakeupTask(events.WakeupWebhook, e.Value.WakeupID(), e.Value.Organization,
 		func(ctx context.Context, wait time.Duration) error {
 			e.Value.CheckAt = now.Add(patient(wait, e.Value.NextAttempt, now))
 			return s.Executor.Write(ctx, func(tx *record.Tx) { tx.PutDelivery(e) })
 		})
-	t.nudge.User = e.Value.User
+	t.wakeup.User = e.Value.User
 	return t, nil
 }
 
@@ -339,7 +339,7 @@ func (s *Sweeper) job(ctx context.Context, id string) (*task, error) {
 	if err != nil || !found || e.Value.Due.After(s.Host.Now()) {
 		return nil, err
 	}
-	return s.nudge(events.NudgeJob, id, e.Value.Organization, func(ctx context.Context, wait time.Duration) error {
+	return s.wakeupTask(events.WakeupJob, id, e.Value.Organization, func(ctx context.Context, wait time.Duration) error {
 		e.Value.Due = s.Host.Now().Add(wait)
 		return s.Executor.Write(ctx, func(tx *record.Tx) { tx.PutJob(e) })
 	}), nil
@@ -351,7 +351,7 @@ func (s *Sweeper) file(ctx context.Context, id string) (*task, error) {
 	if err != nil || e.Value.Due.IsZero() || e.Value.Due.After(s.Host.Now()) {
 		return nil, nil // removed, referred to, or not due yet
 	}
-	return s.nudge(events.NudgeJob, record.FileNudge(id), e.Value.Organization,
+	return s.wakeupTask(events.WakeupJob, record.FileWakeupID(id), e.Value.Organization,
 		func(ctx context.Context, wait time.Duration) error {
 			return transition.IgnoreRace(s.Store.RecheckFile(ctx, e, s.Host.Now().Add(wait)))
 		}), nil
@@ -369,8 +369,8 @@ func (s *Sweeper) document(ctx context.Context, id string) (*task, error) {
 	}
 	return &task{queue.OfDocument(id, e.Value.Organization, e.Value.UserID, e.Value.KnowledgeBase),
 		func(ctx context.Context, wait time.Duration) error {
-			look := now.Add(patient(wait, e.Value.Ingestion.Due, now))
-			after, err := docstate.Apply(e.Value.Ingestion, now, docstate.Postpone{Look: look})
+			checkAt := now.Add(patient(wait, e.Value.Ingestion.Due, now))
+			after, err := docstate.Apply(e.Value.Ingestion, now, docstate.Postpone{CheckAt: checkAt})
 			if err != nil {
 				return nil // the ingestion has ended by now
 			}

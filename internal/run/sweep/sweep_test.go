@@ -45,19 +45,19 @@ func (b *bad) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error)
 	return b.Table.Get(ctx, keys...)
 }
 
-// nudges records the ids of the wakeups, in their order, and the number that were sent together.
-type nudges struct {
+// wakeups records the ids of the wakeups, in their order, and the number that were sent together.
+type wakeups struct {
 	mu    sync.Mutex
 	sent  []string
 	sizes []int
 	fails bool // none is accepted
 }
 
-func (n *nudges) Send(ctx context.Context, m queue.Message) error {
+func (n *wakeups) Send(ctx context.Context, m queue.Message) error {
 	return n.SendAll(ctx, []queue.Message{m})[0]
 }
 
-func (n *nudges) SendAll(_ context.Context, ms []queue.Message) []error {
+func (n *wakeups) SendAll(_ context.Context, ms []queue.Message) []error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	errs := make([]error, len(ms))
@@ -67,32 +67,32 @@ func (n *nudges) SendAll(_ context.Context, ms []queue.Message) []error {
 			errs[i] = errors.New("down")
 			continue
 		}
-		n.sent = append(n.sent, m.Nudge.ID)
+		n.sent = append(n.sent, m.Wakeup.ID)
 	}
 	return errs
 }
 
-// looked is a table that records the listings of the due index, by shard.
-type looked struct {
+// listingRecorder is a table that records the listings of the due index, by shard.
+type listingRecorder struct {
 	table.Table
 
-	mu    sync.Mutex
-	looks []int
+	mu       sync.Mutex
+	listings []int
 	// before is called before each listing, with the shard and the number of its listings so far. It may be nil.
-	before func(shard, looks int)
+	before func(shard, listings int)
 	// during is called in each listing, in parallel. It may be nil.
 	during func(shard int)
 }
 
-func (l *looked) Due(ctx context.Context, shard int, until time.Time, limit int) ([]table.Entry, error) {
+func (l *listingRecorder) Due(ctx context.Context, shard int, until time.Time, limit int) ([]table.Entry, error) {
 	l.mu.Lock()
 	n := 0
-	for _, other := range l.looks {
+	for _, other := range l.listings {
 		if other == shard {
 			n++
 		}
 	}
-	l.looks = append(l.looks, shard)
+	l.listings = append(l.listings, shard)
 	if l.before != nil {
 		l.before(shard, n)
 	}
@@ -108,9 +108,9 @@ type stage struct {
 	*testing.T
 
 	store   *record.Store
-	looks   *looked
+	listed  *listingRecorder
 	items   *bad
-	queue   *nudges
+	queue   *wakeups
 	sweeper *sweep.Sweeper
 	host    host.Host
 	left    map[string]int
@@ -118,10 +118,10 @@ type stage struct {
 }
 
 func newStage(t *testing.T) *stage {
-	s := &stage{T: t, host: host.System(), queue: &nudges{}}
+	s := &stage{T: t, host: host.System(), queue: &wakeups{}}
 	s.items = &bad{Table: memtable.New(s.host.Now)}
-	s.looks = &looked{Table: s.items}
-	s.store = record.New(s.looks, &memblob.Store{}, s.host)
+	s.listed = &listingRecorder{Table: s.items}
+	s.store = record.New(s.listed, &memblob.Store{}, s.host)
 	log := slog.New(slog.NewTextHandler(&s.log, nil))
 	s.sweeper = &sweep.Sweeper{
 		Executor: &transition.Executor{Store: s.store, Host: s.host, Log: log}, Store: s.store, Queue: s.queue,
@@ -173,23 +173,23 @@ func TestBacklogOfOneShardDelaysNoOther(t *testing.T) {
 	s.rows(backlog, 100_000)
 	const rounds = 3
 	ctx, cancel := context.WithCancel(t.Context())
-	s.looks.before = func(shard, looks int) {
-		if shard == backlog && looks == 1 {
+	s.listed.before = func(shard, listings int) {
+		if shard == backlog && listings == 1 {
 			s.queue.mu.Lock()
 			defer s.queue.mu.Unlock()
 			assert.Equal(t, []string{elsewhere}, s.queue.sent, "it is told of in the first round")
 		}
-		if looks == rounds {
+		if listings == rounds {
 			cancel()
 		}
 	}
 	require.ErrorIs(t, s.sweeper.Sweep(ctx), context.Canceled)
 	first := map[int]bool{}
-	for _, shard := range s.looks.looks[:record.DueShards] {
+	for _, shard := range s.listed.listings[:record.DueShards] {
 		first[shard] = true
 	}
 	assert.Len(t, first, record.DueShards, "each shard is looked at before any is a second time")
-	for _, shard := range s.looks.looks[record.DueShards:] {
+	for _, shard := range s.listed.listings[record.DueShards:] {
 		assert.Equal(t, backlog, shard, "only where much is due there are more looks")
 	}
 	assert.Positive(t, s.left["thing"])
@@ -204,7 +204,7 @@ func TestShardsAreLookedAtTogether(t *testing.T) {
 	var missing atomic.Int64
 	missing.Store(record.DueShards)
 	all := make(chan struct{})
-	s.looks.during = func(int) {
+	s.listed.during = func(int) {
 		if missing.Add(-1) == 0 {
 			close(all)
 		}
@@ -223,8 +223,8 @@ func TestBacklogOfOneKindDelaysNoOther(t *testing.T) {
 	run := s.run(time.Minute)
 	s.rows(shardOf(run), 900) // all of them have waited longer
 	ctx, cancel := context.WithCancel(t.Context())
-	s.looks.before = func(shard, looks int) {
-		if shard == shardOf(run) && looks == 1 {
+	s.listed.before = func(shard, listings int) {
+		if shard == shardOf(run) && listings == 1 {
 			cancel()
 		}
 	}
@@ -266,13 +266,13 @@ func TestSweepEndsBeforeItsTime(t *testing.T) {
 	late, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	require.NoError(t, s.sweeper.Sweep(late))
-	assert.Empty(t, s.looks.looks, "it begins nothing that it has no time for")
+	assert.Empty(t, s.listed.listings, "it begins nothing that it has no time for")
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	moved := &later{Host: s.host}
 	s.sweeper.Host = moved
-	s.looks.before = func(shard, _ int) {
+	s.listed.before = func(shard, _ int) {
 		if shard == shardOf(run) {
 			moved.by.Store(int64(time.Hour)) // the time is over during the listing
 		}
@@ -281,7 +281,7 @@ func TestSweepEndsBeforeItsTime(t *testing.T) {
 	assert.Positive(t, s.left["run"])
 	assert.Equal(t, 11, s.left["run"]+len(s.queue.sent))
 
-	s.sweeper.Host, s.looks.before = s.host, nil
+	s.sweeper.Host, s.listed.before = s.host, nil
 	require.NoError(t, s.sweeper.Sweep(ctx))
 	assert.Empty(t, s.left)
 	assert.Len(t, s.queue.sent, 11)
@@ -296,7 +296,7 @@ type later struct {
 func (l *later) Now() time.Time { return l.Host.Now().Add(time.Duration(l.by.Load())) }
 
 // A run whose wakeup could not be sent is due again soon.
-func TestUnsentNudgesAreSentSoon(t *testing.T) {
+func TestUnsentWakeupsAreSentSoon(t *testing.T) {
 	s := newStage(t)
 	s.queue.fails = true
 	run := s.run(time.Minute)

@@ -58,14 +58,14 @@ func TestTokensCountWithTheCommitThatUsesThem(t *testing.T) {
 	run := w.fiveBudgets()
 	w.claim(run)
 	w.counted(run, 0, "claimed")
-	makes := func(e lifecycle.Event) { w.do(run, plainly(transition.Change{Event: e, Result: said(9)})) }
+	makes := func(e lifecycle.Event) { w.do(run, plainly(transition.Change{Event: e, Result: sizedResult(9)})) }
 	makes(lifecycle.Step{Work: using(1, 10, 5)})
 	w.counted(run, 15, "a step")
 	makes(lifecycle.Renew{Work: using(1, 10, 5)})
 	w.counted(run, 15, "a renewal")
 	makes(lifecycle.Step{Work: using(1, 20, 9)})
 	w.counted(run, 29, "another step")
-	asks := w.asking()
+	asks := w.pausing()
 	e := asks.Event.(lifecycle.Pause)
 	e.Work = using(1, 30, 10)
 	asks.Event = e
@@ -94,7 +94,7 @@ func TestARunOfAnEarlierVersionCountsOnce(t *testing.T) {
 	begun := lifecycle.Usage{InputTokens: 30, OutputTokens: 10}
 	last := func(w *world, run string) {
 		w.do(run, plainly(transition.Change{
-			Event: lifecycle.Complete{Work: using(w.run(run).Attempt, 40, 20)}, Result: said(9),
+			Event: lifecycle.Complete{Work: using(w.run(run).Attempt, 40, 20)}, Result: sizedResult(9),
 		}))
 	}
 	cancel := func(w *world, run string) { w.do(run, plainly(transition.Change{Event: lifecycle.Cancel{}})) }
@@ -126,7 +126,7 @@ func TestARunOfAnEarlierVersionCountsOnce(t *testing.T) {
 		run := w.fiveBudgets()
 		w.claim(run)
 		if c.paused {
-			w.do(run, plainly(w.asking()))
+			w.do(run, plainly(w.pausing()))
 		}
 		e, err := w.Store.Run(t.Context(), record.System(), run)
 		require.NoError(t, err)

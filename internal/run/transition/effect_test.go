@@ -24,7 +24,7 @@ import (
 // The messages of a transition are sent once after its commit, also when the caller's context has ended. A queue or
 // timer that fails undoes nothing, because the due index has them, too.
 func TestMessagesFollowTheCommit(t *testing.T) {
-	says := map[string][]string{
+	messages := map[string][]string{
 		"a new run":                        {"run RUN for o", "ring RUN"},
 		"a new run of a long message":      {"run RUN for o", "ring RUN"},
 		"a new run of a very long message": {"run RUN for o", "ring RUN"},
@@ -63,7 +63,7 @@ func TestMessagesFollowTheCommit(t *testing.T) {
 				require.NoError(t, o.do(gone), name)
 				var want []string
 				missed := 0
-				for _, line := range says[name] {
+				for _, line := range messages[name] {
 					if broken && !strings.HasPrefix(line, "ring") {
 						missed++
 						continue
@@ -71,7 +71,7 @@ func TestMessagesFollowTheCommit(t *testing.T) {
 					hour := w.Host.Now().Add(time.Hour).Format(time.RFC3339)
 					want = append(want, strings.NewReplacer("RUN", o.run, "NEXT", o.next, "HOUR", hour).Replace(line))
 				}
-				assert.Equal(t, want, w.outbox.said, name)
+				assert.Equal(t, want, w.outbox.sent, name)
 				assert.Equal(t, missed, strings.Count(w.log.String(), "level=WARN"), name)
 				after := w.run(o.run)
 				assert.Equal(t, before != after.Status, strings.Contains(w.log.String(), logged[after.Status]), name)
@@ -80,11 +80,11 @@ func TestMessagesFollowTheCommit(t *testing.T) {
 				if !listened {
 					continue
 				}
-				var told []string
+				var ids []string
 				for _, m := range w.moved {
-					told = append(told, m.After.ID())
+					ids = append(ids, m.After.ID())
 				}
-				assert.Equal(t, strings.Fields(o.run+" "+o.next), told,
+				assert.Equal(t, strings.Fields(o.run+" "+o.next), ids,
 					"%s: the counter of transitions is called for each", name)
 				assert.Equal(t, after.Status, w.moved[0].After.Status, name)
 			}
@@ -121,16 +121,16 @@ func TestStoredBesideTheRunIsReadAsWritten(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, steps, journal)
 
-		c := w.asking()
+		c := w.pausing()
 		c.Interrupts[0].Prompt = strings.Repeat("x", size)
 		w.do(run.ID(), plainly(c))
-		asked, err := w.Store.Interrupts(t.Context(), run.ID(), 1)
+		interrupts, err := w.Store.Interrupts(t.Context(), run.ID(), 1)
 		require.NoError(t, err)
-		assert.Equal(t, c.Interrupts, asked)
+		assert.Equal(t, c.Interrupts, interrupts)
 		parked := w.park("u", run.ID()) // no new question
-		asked, err = w.Store.Interrupts(t.Context(), run.ID(), 1)
+		interrupts, err = w.Store.Interrupts(t.Context(), run.ID(), 1)
 		require.NoError(t, err)
-		assert.Equal(t, c.Interrupts, asked)
+		assert.Equal(t, c.Interrupts, interrupts)
 
 		slots, err := w.Slots(t.Context(), run.RunSpec)
 		require.NoError(t, err)
@@ -150,18 +150,18 @@ func TestStoredBesideTheRunIsReadAsWritten(t *testing.T) {
 		w.claim(run.ID())
 		last := work
 		last.Attempt = 2
-		ended := w.do(run.ID(), plainly(transition.Change{Event: lifecycle.Complete{Work: last}, Result: said(size)}))
+		ended := w.do(run.ID(), plainly(transition.Change{Event: lifecycle.Complete{Work: last}, Result: sizedResult(size)}))
 		assert.Equal(t, ended, w.run(run.ID()))
 		output, err := w.Store.Output(t.Context(), ended)
 		require.NoError(t, err)
-		assert.JSONEq(t, string(said(size)), string(output))
+		assert.JSONEq(t, string(sizedResult(size)), string(output))
 		spent, err := w.Store.Spent(t.Context(), run.Budgets[0].Name)
 		require.NoError(t, err)
 		assert.Equal(t, int64(7), spent.Tokens, "its tokens count against its budgets")
 		assert.Equal(t, []string{parked}, ended.PassedOn)
 		assert.Empty(t, slices.Concat(ended.Parked, ended.Dropped))
 		audit := invariant.NewAudit()
-		require.NoError(t, w.look(audit))
+		require.NoError(t, w.auditItems(audit))
 		require.Len(t, audit.Ledger[run.ID()], 1)
 		entry := audit.Ledger[run.ID()][0]
 		assert.Equal(t, []any{"completed", true, int64(3), int64(4)},
@@ -174,9 +174,9 @@ func TestStoredBesideTheRunIsReadAsWritten(t *testing.T) {
 func TestCancelledRunHasNoResultOrInterrupts(t *testing.T) {
 	for name, change := range map[string]func(w *world) transition.Change{
 		"a result": func(*world) transition.Change {
-			return transition.Change{Event: lifecycle.Complete{Work: work}, Result: said(10_000)}
+			return transition.Change{Event: lifecycle.Complete{Work: work}, Result: sizedResult(10_000)}
 		},
-		"a question": (*world).asking,
+		"a question": (*world).pausing,
 	} {
 		w := newWorld(t)
 		run := w.accept("u")
@@ -255,7 +255,7 @@ func TestEachStatusIsLogged(t *testing.T) {
 			w.claim(run)
 		}
 		if status == lifecycle.AwaitingInput {
-			w.do(run, plainly(w.asking()))
+			w.do(run, plainly(w.pausing()))
 		}
 		if status.Terminal() {
 			w.do(run, plainly(transition.Change{Event: ends[status]}))
@@ -296,7 +296,7 @@ func TestUnstorableTransitionIsRefusedWhole(t *testing.T) {
 		w.claim(run)
 		return run
 	}
-	asking := func(w *world) string { return w.ask(w.accept("u")).ID() }
+	paused := func(w *world) string { return w.ask(w.accept("u")).ID() }
 	for name, c := range map[string]struct {
 		ready  func(w *world) string
 		change func(w *world, c *transition.Change)
@@ -305,14 +305,14 @@ func TestUnstorableTransitionIsRefusedWhole(t *testing.T) {
 			c.Event, c.Steps = lifecycle.Step{Work: work}, []record.Step{{Index: 1, Arguments: broken}}
 		}},
 		"a question": {running, func(w *world, c *transition.Change) {
-			*c = w.asking()
+			*c = w.pausing()
 			c.Interrupts[0].Tool = &events.InterruptTool{Arguments: broken}
 		}},
-		"a decision": {asking, func(w *world, c *transition.Change) {
+		"a decision": {paused, func(w *world, c *transition.Change) {
 			*c = w.answering(lifecycle.Slots{})
 			c.Decisions.List[0].Arguments = broken
 		}},
-		"who decided": {asking, func(w *world, c *transition.Change) {
+		"who decided": {paused, func(w *world, c *transition.Change) {
 			*c = w.answering(lifecycle.Slots{})
 			c.Decisions.By = text
 		}},
@@ -320,7 +320,7 @@ func TestUnstorableTransitionIsRefusedWhole(t *testing.T) {
 			c.Event, c.Result = lifecycle.Complete{Work: work}, twice
 		}},
 		"a long result": {running, func(_ *world, c *transition.Change) {
-			c.Event, c.Result = lifecycle.Complete{Work: work}, append(said(10_000), broken...)
+			c.Event, c.Result = lifecycle.Complete{Work: work}, append(sizedResult(10_000), broken...)
 		}},
 		"a chat": {running, func(_ *world, c *transition.Change) {
 			c.Event, c.Chat = lifecycle.Complete{Work: work}, func(c *lifecycle.Chat) { c.Title = text }
@@ -358,8 +358,8 @@ func TestUnstorableTransitionIsRefusedWhole(t *testing.T) {
 	}
 }
 
-// look reads all stored items.
-func (w *world) look(audit *invariant.Audit) (err error) {
+// auditItems reads all stored items.
+func (w *world) auditItems(audit *invariant.Audit) (err error) {
 	w.items.Inner.(*memtable.Table).All(func(i *table.Item) {
 		if err == nil {
 			err = audit.Add(i)

@@ -36,7 +36,7 @@ func (w *world) paused(steps ...record.Step) (run string) {
 	for _, s := range steps {
 		w.journals(run, s)
 	}
-	pausing := w.asking()
+	pausing := w.pausing()
 	pause := pausing.Event.(lifecycle.Pause)
 	pause.Steps = len(steps)
 	pausing.Event = pause

@@ -52,11 +52,11 @@ func TestCancelledRunKeepsItsText(t *testing.T) {
 			w.do(run, plainly(transition.Change{Event: lifecycle.Cancel{}}))
 			last := work
 			last.Steps = 3
-			return w.do(run, plainly(transition.Change{Event: lifecycle.Complete{Work: last}, Result: said(1),
+			return w.do(run, plainly(transition.Change{Event: lifecycle.Complete{Work: last}, Result: sizedResult(1),
 				Spare: []record.Step{step(2, record.ModelStep, "two")}}))
 		}, long + "\n\ntwo"},
 		"while it is paused": {func(w *world, run string) record.Run {
-			pausing := w.asking()
+			pausing := w.pausing()
 			pause := pausing.Event.(lifecycle.Pause)
 			pause.Steps = 2
 			pausing.Event = pause
@@ -64,7 +64,7 @@ func TestCancelledRunKeepsItsText(t *testing.T) {
 			return w.do(run, plainly(transition.Change{Event: lifecycle.Cancel{Reason: "deleted"}}))
 		}, long},
 		"when its pause expires": {func(w *world, run string) record.Run {
-			pausing := w.asking()
+			pausing := w.pausing()
 			pause := pausing.Event.(lifecycle.Pause)
 			pause.Steps = 2
 			pausing.Event = pause

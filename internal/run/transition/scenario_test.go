@@ -44,7 +44,7 @@ func TestFailedCallIsReportedAndWritesNothing(t *testing.T) {
 			}
 			require.Equal(t, "unavailable", code(err), "%s, call %d: %v", name, fails, err)
 			assert.Equal(t, before, w.stored(), "%s, call %d", name, fails)
-			assert.Empty(t, w.outbox.said, "%s, call %d", name, fails)
+			assert.Empty(t, w.outbox.sent, "%s, call %d", name, fails)
 			assert.Empty(t, w.moved, "%s, call %d", name, fails)
 		}
 	}
@@ -80,11 +80,11 @@ func TestImpossibleTransitionIsRefused(t *testing.T) {
 	run := w.accept("u")
 	before := w.stored()
 	w.forget()
-	end := transition.Change{Event: lifecycle.Complete{Work: work}, Result: said(1)} // the run has not begun
+	end := transition.Change{Event: lifecycle.Complete{Work: work}, Result: sizedResult(1)} // the run has not begun
 	_, err := w.Do(t.Context(), record.System(), run, plainly(end))
 	require.ErrorIs(t, err, lifecycle.ErrRefused)
 	assert.Equal(t, before, w.stored())
-	assert.Empty(t, w.outbox.said)
+	assert.Empty(t, w.outbox.sent)
 }
 
 // After a conflict the run is read again and the transition decided again, with the same write id.

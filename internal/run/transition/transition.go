@@ -150,7 +150,7 @@ func (x *Executor) From(
 ) (record.RunEntity, error) {
 	writeID := x.Host.NewID()
 	var known texts
-	for try := range attempts {
+	for attempt := range attempts {
 		tx := x.Store.Begin(writeID)
 		c, err := decide(e.Value, tx)
 		if err == nil {
@@ -163,7 +163,7 @@ func (x *Executor) From(
 		if !errors.Is(err, record.ErrConflict) {
 			return after, err
 		}
-		if err := x.Pause(ctx, try); err != nil {
+		if err := x.Pause(ctx, attempt); err != nil {
 			return e, err
 		}
 		if e, err = x.Store.Run(ctx, record.System(), e.Value.ID()); err != nil {
@@ -196,8 +196,8 @@ func (x *Executor) Write(ctx context.Context, fill func(tx *record.Tx)) error {
 
 // Pause waits before the next attempt after a conflict: with jitter, at most 1 ms, doubled with each try up to 50 ms.
 // It returns the context's error.
-func (x *Executor) Pause(ctx context.Context, try int) error {
-	return x.Host.Sleep(ctx, host.Jitter(x.Host, min(time.Millisecond<<min(try, 6), 50*time.Millisecond)))
+func (x *Executor) Pause(ctx context.Context, attempt int) error {
+	return x.Host.Sleep(ctx, host.Jitter(x.Host, min(time.Millisecond<<min(attempt, 6), 50*time.Millisecond)))
 }
 
 // Apply makes one transition of a run that was read. It adds the transition to the unit of work and commits that. It
@@ -529,9 +529,9 @@ var errUnfinished = errors.New("transition: accepting a run did not end")
 // then. It returns record.ErrConflict if one of them has changed since it was read, or the error of [record.Tx.Commit].
 func (x *Executor) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (accepted record.RunEntity, err error) {
 	now := x.Host.Now()
-	place := a.Chat.Value.Next()
-	place.Slots = a.Slots
-	r := record.Run{Run: lifecycle.Accept(a.Spec, place, now, now.Add(x.StartDeadline))}
+	position := a.Chat.Value.Next()
+	position.Slots = a.Slots
+	r := record.Run{Run: lifecycle.Accept(a.Spec, position, now, now.Add(x.StartDeadline))}
 	if record.FitsHead(a.Input) {
 		r.Input = &a.Input
 	} else {
@@ -554,7 +554,7 @@ func (x *Executor) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (acc
 	}
 	trace.Root(ctx, r.ID())
 	begun := e.Value.Status == lifecycle.Running
-	x.follow(ctx, Accepted, lifecycle.Outcome{After: r.Run, Nudge: !begun}, nil)
+	x.follow(ctx, Accepted, lifecycle.Outcome{After: r.Run, Wake: !begun}, nil)
 	if begun {
 		x.follow(ctx, lifecycle.NameOf(lifecycle.Claim{}), lifecycle.Outcome{Before: r.Run, After: e.Value.Run}, nil)
 	}
@@ -599,17 +599,17 @@ func (x *Executor) follow(ctx context.Context, event string, o lifecycle.Outcome
 	ctx = context.WithoutCancel(ctx)
 	r := o.After
 	x.moved(ctx, Move{Event: event, Before: o.Before, After: r})
-	if o.Nudge {
+	if o.Wake {
 		next := r
 		if promoted != nil {
 			next = promoted.Run
 		}
-		x.send(ctx, queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: next.ID()}, Group: next.Organization,
+		x.send(ctx, queue.Message{Wakeup: events.Wakeup{Kind: events.WakeupRun, ID: next.ID()}, Group: next.Organization,
 			User: next.User})
 	}
 	if o.Announce {
-		id := record.Delivery{RunID: r.ID(), Sequence: r.Transition}.NudgeID()
-		x.send(ctx, queue.Message{Nudge: events.Nudge{Kind: events.NudgeWebhook, ID: id}, Group: r.Organization,
+		id := record.Delivery{RunID: r.ID(), Sequence: r.Transition}.WakeupID()
+		x.send(ctx, queue.Message{Wakeup: events.Wakeup{Kind: events.WakeupWebhook, ID: id}, Group: r.Organization,
 			User: r.User})
 	}
 	if o.Disarm && x.Timer != nil {
@@ -618,7 +618,7 @@ func (x *Executor) follow(ctx context.Context, event string, o lifecycle.Outcome
 		}
 	}
 	if o.Arm && x.Timer != nil {
-		message := queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: r.ID()}, Group: r.Organization,
+		message := queue.Message{Wakeup: events.Wakeup{Kind: events.WakeupRun, ID: r.ID()}, Group: r.Organization,
 			User: r.User}
 		if err := x.Timer.At(ctx, alarmName(r.ID(), r.Pause), r.ExpiresAt, message); err != nil {
 			x.Log.Warn("a timer could not be set; the sweeper will see to it", "run_id", r.ID(), "error", err)
@@ -649,8 +649,8 @@ func (x *Executor) notify(e record.RunEntity, handed bool) {
 }
 
 func (x *Executor) send(ctx context.Context, m queue.Message) {
-	kind := m.Nudge.Kind
-	run, _, _ := strings.Cut(m.Nudge.ID, "/")
+	kind := m.Wakeup.Kind
+	run, _, _ := strings.Cut(m.Wakeup.ID, "/")
 	ctx, span := trace.StartOf(ctx, run, oteltrace.SpanKindProducer, "send", string(kind))
 	defer span.End()
 	if span.IsRecording() {

@@ -39,7 +39,7 @@ func (w *world) push(r record.Run) events.Webhook {
 }
 
 // A webhook has the status that was entered and its reason, with the same bytes in each attempt.
-func TestWebhookSaysTheStatusAndItsReason(t *testing.T) {
+func TestWebhookHasTheStatusAndItsReason(t *testing.T) {
 	w := newWorld(t)
 	run := w.accept("u")
 	body := w.push(w.ask(run))
@@ -62,11 +62,11 @@ func TestWebhookSaysTheStatusAndItsReason(t *testing.T) {
 	w = newWorld(t)
 	run = w.accept("u")
 	w.claim(run)
-	body = w.push(w.do(run, plainly(transition.Change{Event: lifecycle.Complete{Work: work}, Result: said(1)})))
+	body = w.push(w.do(run, plainly(transition.Change{Event: lifecycle.Complete{Work: work}, Result: sizedResult(1)})))
 	assert.Equal(t, events.WebhookTerminal, body.Event)
 	assert.Nil(t, body.Error)
 	assert.JSONEq(t, "[]", string(body.Interrupts))
-	assert.JSONEq(t, string(said(1)), string(body.Result))
+	assert.JSONEq(t, string(sizedResult(1)), string(body.Result))
 	require.NotNil(t, body.UsageStatus)
 	assert.Equal(t, "billed", *body.UsageStatus)
 

@@ -61,7 +61,7 @@ func (c *clock) Int64N(n int64) int64 { return n - 1 }
 
 // outbox is queue, timer and notifier: it keeps the messages in order, or fails if configured.
 type outbox struct {
-	said   []string
+	sent   []string
 	broken bool
 	handed func(record.RunEntity)
 }
@@ -73,21 +73,21 @@ func (o *outbox) take(ctx context.Context, format string, args ...any) error {
 	if o.broken {
 		return errors.New("broken")
 	}
-	o.said = append(o.said, fmt.Sprintf(format, args...))
+	o.sent = append(o.sent, fmt.Sprintf(format, args...))
 	return nil
 }
 
 func (o *outbox) Send(ctx context.Context, m queue.Message) error {
-	return o.take(ctx, "%s %s for %s", m.Nudge.Kind, m.Nudge.ID, m.Group)
+	return o.take(ctx, "%s %s for %s", m.Wakeup.Kind, m.Wakeup.ID, m.Group)
 }
 
 func (o *outbox) At(ctx context.Context, name string, at time.Time, m queue.Message) error {
-	return o.take(ctx, "at %s %s: %s %s for %s", at.Format(time.RFC3339), name, m.Nudge.Kind, m.Nudge.ID, m.Group)
+	return o.take(ctx, "at %s %s: %s %s for %s", at.Format(time.RFC3339), name, m.Wakeup.Kind, m.Wakeup.ID, m.Group)
 }
 
 func (o *outbox) Stop(ctx context.Context, name string) error { return o.take(ctx, "stop %s", name) }
 
-func (o *outbox) Notify(run string) { o.said = append(o.said, "ring "+run) }
+func (o *outbox) Notify(run string) { o.sent = append(o.sent, "ring "+run) }
 
 func (o *outbox) NotifyEnd(e record.RunEntity) {
 	o.Notify(record.EndOf(e.Value.ID()))
@@ -170,7 +170,7 @@ func (w *world) stored() map[table.Key]int64 {
 
 // forget clears the messages that were sent so far.
 func (w *world) forget() {
-	w.outbox.said, w.moved, w.clock.naps = nil, nil, nil
+	w.outbox.sent, w.moved, w.clock.naps = nil, nil, nil
 	w.log.Reset()
 }
 
@@ -249,8 +249,8 @@ func (w *world) claim(run string) record.Run {
 
 var work = lifecycle.Work{Attempt: 1, Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4}}
 
-// asking is a transition that pauses a run with a question.
-func (w *world) asking() transition.Change {
+// pausing is a transition that pauses a run with a question.
+func (w *world) pausing() transition.Change {
 	return transition.Change{
 		Event: lifecycle.Pause{
 			Work: work, Interrupts: []lifecycle.Pending{{ID: "i", Kind: lifecycle.Clarification}},
@@ -263,7 +263,7 @@ func (w *world) asking() transition.Change {
 func (w *world) ask(run string) record.Run {
 	w.t.Helper()
 	w.claim(run)
-	return w.do(run, plainly(w.asking()))
+	return w.do(run, plainly(w.pausing()))
 }
 
 // answering is the transition that ends that pause.
@@ -279,8 +279,8 @@ func (w *world) answering(slots lifecycle.Slots) transition.Change {
 	}
 }
 
-// said is a result of a size in bytes.
-func said(size int) json.RawMessage {
+// sent is a result of a size in bytes.
+func sizedResult(size int) json.RawMessage {
 	return json.RawMessage(`{"answer":"` + strings.Repeat("x", size) + `\u003c\u2028\u00e9\/"}`)
 }
 
@@ -351,10 +351,10 @@ func operations() map[string]func(w *world) operation {
 			t := w.ticket("u")
 			require.NoError(w.t, w.begin(w.t.Context(), t, input(1000)))
 			w.claim(t.RunID)
-			return change(w, t.RunID, w.asking())
+			return change(w, t.RunID, w.pausing())
 		},
 		"a pause with a long question": func(w *world) operation {
-			run, c := w.accept("u"), w.asking()
+			run, c := w.accept("u"), w.pausing()
 			w.claim(run)
 			c.Interrupts[0].Prompt = strings.Repeat("x", 10_000)
 			return change(w, run, c)
@@ -371,18 +371,18 @@ func operations() map[string]func(w *world) operation {
 		"an end": func(w *world) operation {
 			run := w.accept("u")
 			w.claim(run)
-			return change(w, run, transition.Change{Event: lifecycle.Complete{Work: work}, Result: said(1)})
+			return change(w, run, transition.Change{Event: lifecycle.Complete{Work: work}, Result: sizedResult(1)})
 		},
 		"an end with a long result": func(w *world) operation {
 			run := w.accept("u")
 			w.claim(run)
-			return change(w, run, transition.Change{Event: lifecycle.Complete{Work: work}, Result: said(10_000)})
+			return change(w, run, transition.Change{Event: lifecycle.Complete{Work: work}, Result: sizedResult(10_000)})
 		},
 		"an end on which another's message waits": func(w *world) operation {
 			run := w.accept("u")
 			next := w.park("another", run)
 			w.claim(run)
-			o := change(w, run, transition.Change{Event: lifecycle.Complete{Work: work}, Result: said(1)})
+			o := change(w, run, transition.Change{Event: lifecycle.Complete{Work: work}, Result: sizedResult(1)})
 			o.next = next
 			return o
 		},

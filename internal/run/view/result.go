@@ -50,11 +50,11 @@ func Rendered(ctx context.Context, stored json.RawMessage, reader citation.Reade
 	if err := json.Unmarshal(stored, &r); err != nil {
 		return nil, err
 	}
-	asked := make([]record.Step, len(r.Steps))
+	steps := make([]record.Step, len(r.Steps))
 	for i, s := range r.Steps {
-		asked[i].Found = s.Found
+		steps[i].Found = s.Found
 	}
-	hidden, err := reader(ctx, citation.Documents(asked))
+	hidden, err := reader(ctx, citation.Documents(steps))
 	if err != nil {
 		return nil, err
 	}

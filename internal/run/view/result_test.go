@@ -40,17 +40,17 @@ func quoting(t *testing.T) json.RawMessage {
 // another.
 func TestAResultShowsEachReaderWhatTheReaderMayRead(t *testing.T) {
 	stored := quoting(t)
-	var asked []string
+	var requested []string
 	hide := func(h citation.Hidden) citation.Reader {
 		return func(_ context.Context, documents []string) (citation.Hidden, error) {
-			asked = documents
+			requested = documents
 			return h, nil
 		}
 	}
 
 	whole, err := view.Rendered(t.Context(), stored, hide(nil))
 	require.NoError(t, err)
-	assert.Equal(t, []string{"d1", "d2"}, asked)
+	assert.Equal(t, []string{"d1", "d2"}, requested)
 	var all view.Result
 	require.NoError(t, json.Unmarshal(whole, &all))
 	assert.Nil(t, all.Steps[0].Found)
@@ -88,9 +88,9 @@ func TestAResultThatQuotesNothingIsShownAsItIsStored(t *testing.T) {
 		`{"answer":"yes","citations":[],"steps":[]}`,
 		`{"answer":"\"found\":[{","citations":[],"steps":[]}`,
 	} {
-		told, err := view.Rendered(t.Context(), json.RawMessage(stored), nil)
+		got, err := view.Rendered(t.Context(), json.RawMessage(stored), nil)
 		require.NoError(t, err)
-		assert.Equal(t, stored, string(told))
+		assert.Equal(t, stored, string(got))
 	}
 }
 

@@ -114,8 +114,8 @@ func (w *world) store(r record.Run) record.RunEntity {
 // pause stores pause n of a run with one question.
 func (w *world) pause(r record.Run, n int, question string) {
 	w.t.Helper()
-	asked := record.Interrupt{Interrupt: events.Interrupt{ID: id(n), Kind: "clarification", Prompt: question}}
-	w.commit(func(tx *record.Tx) { tx.PutPause(w.t.Context(), r, n, []record.Interrupt{asked}) })
+	interrupt := record.Interrupt{Interrupt: events.Interrupt{ID: id(n), Kind: "clarification", Prompt: question}}
+	w.commit(func(tx *record.Tx) { tx.PutPause(w.t.Context(), r, n, []record.Interrupt{interrupt}) })
 }
 
 // park stores a message for an agent under the id of the run that it will become.

@@ -15,13 +15,13 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// told is a webhook that is converted to a form.
-const told = `{"run_id":"r","status":"completed","interrupts":[],"result":null}`
+// webhookJSON is a webhook that is converted to a form.
+const webhookJSON = `{"run_id":"r","status":"completed","interrupts":[],"result":null}`
 
 // pushed makes a delivery of a run with a push due.
 func (s *stage) pushed(t *testing.T, h record.Delivery, p record.Push) {
 	t.Helper()
-	h.Organization, h.Body = record.NoOrganization, told
+	h.Organization, h.Body = record.NoOrganization, webhookJSON
 	s.due(t, h)
 	s.push(t, func(e *record.PushEntity) { e.Value = p })
 	s.sender.Form = func(form, api string, w events.Webhook) (string, []byte, error) {
@@ -109,7 +109,7 @@ func TestAWebhookOfOursHasNoToken(t *testing.T) {
 	s := newStage(t)
 	s.pushed(t, record.Delivery{CallbackURL: "https://example.com/ours"}, loud)
 	s.handle(t)
-	assert.Equal(t, []string{"https://example.com/ours", told}, []string{s.request.URL.String(), s.body})
+	assert.Equal(t, []string{"https://example.com/ours", webhookJSON}, []string{s.request.URL.String(), s.body})
 	assert.Equal(t, "application/json", s.request.Header.Get("Content-Type"))
 	assert.Empty(t, s.request.Header.Get("X-A2A-Notification-Token"))
 }
@@ -195,7 +195,7 @@ func TestAPushThatCannotBeReadIsAnErrorOfTheStore(t *testing.T) {
 	s.pushed(t, record.Delivery{PushedTo: loud.URL}, loud)
 	n := 0
 	s.fails = func() bool { n++; return n > 1 }
-	_, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
+	_, err := s.sender.Handle(t.Context(), s.hook.WakeupID())
 	require.Error(t, err)
 	s.fails = nil
 	assert.Zero(t, s.posts)

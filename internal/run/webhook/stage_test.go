@@ -30,14 +30,14 @@ import (
 type stage struct {
 	*receiver
 
-	clock   *clock
-	items   *faulttable.Table
-	store   *record.Store
-	sender  *webhook.Sender
-	sweeper *sweep.Sweeper
-	hook    record.Delivery
-	tried   []bool
-	fails   func() bool // reports whether a call of the store or blob store fails; nil: none
+	clock    *clock
+	items    *faulttable.Table
+	store    *record.Store
+	sender   *webhook.Sender
+	sweeper  *sweep.Sweeper
+	hook     record.Delivery
+	attempts []bool
+	fails    func() bool // reports whether a call of the store or blob store fails; nil: none
 }
 
 // receiver answers each post, after calling a function.
@@ -70,8 +70,8 @@ func (r *receiver) Do(request *http.Request) (*http.Response, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	said := &answer{strings.NewReader(r.answer), request.Context(), r}
-	return &http.Response{StatusCode: r.status, Header: r.header, Body: said}, nil
+	content := &answer{strings.NewReader(r.answer), request.Context(), r}
+	return &http.Response{StatusCode: r.status, Header: r.header, Body: content}, nil
 }
 
 // answer is a body that can be read while its request's context lasts.
@@ -165,7 +165,7 @@ func newStage(t *testing.T) *stage {
 	s.store = record.New(s.items, blobs{&memblob.Store{}, s}, c)
 	s.sender = &webhook.Sender{
 		Store: s.store, Host: c, Client: s.receiver, Log: log, Secret: "s", Sealer: sealer{},
-		OnAttempt: func(delivered bool) { s.tried = append(s.tried, delivered) },
+		OnAttempt: func(delivered bool) { s.attempts = append(s.attempts, delivered) },
 	}
 	s.sweeper = &sweep.Sweeper{
 		Executor: &transition.Executor{Store: s.store, Host: c, Log: log}, Store: s.store, Queue: noQueue{}, Host: c,
@@ -208,7 +208,7 @@ func (s *stage) now(t *testing.T) record.Delivery {
 // handle calls the sender with the delivery.
 func (s *stage) handle(t *testing.T) time.Duration {
 	t.Helper()
-	again, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
+	again, err := s.sender.Handle(t.Context(), s.hook.WakeupID())
 	require.NoError(t, err)
 	return again
 }

@@ -23,16 +23,16 @@ func TestDeliveryIsTriedEightTimesWithBackOff(t *testing.T) {
 	for _, least := range []bool{false, true} {
 		s := newStage(t)
 		s.status, s.clock.least = http.StatusServiceUnavailable, least
-		for try := 1; try < 8; try++ {
-			longest := 5 * time.Second << (try - 1)
+		for attempt := 1; attempt < 8; attempt++ {
+			longest := 5 * time.Second << (attempt - 1)
 			want := 100*time.Millisecond + longest - 1
 			if least {
 				want = 100 * time.Millisecond
 			}
-			assert.Equal(t, want, s.handle(t), try)
+			assert.Equal(t, want, s.handle(t), attempt)
 			h := s.now(t)
 			assert.Equal(t, []any{record.DeliveryPending, s.clock.now.Add(want)}, []any{h.State, h.NextAttempt})
-			assert.Len(t, h.Attempts, try)
+			assert.Len(t, h.Attempts, attempt)
 			s.clock.now = s.clock.now.Add(time.Second / 20)
 			assert.Equal(t, want-time.Second/20, s.handle(t), "it is not due yet")
 			s.clock.now = h.NextAttempt
@@ -91,7 +91,7 @@ func TestRedeliveryIsOneTryOfTheSameBytes(t *testing.T) {
 				s.edit(t, func(h *record.Delivery) {
 					h.State, h.NextAttempt = state,
 						map[bool]time.Time{true: h.NextAttempt}[state == record.DeliveryPending]
-					h.Tries = 3
+					h.CountedAttempts = 3
 				})
 				before := s.now(t)
 				h, err := s.sender.Redeliver(t.Context(), record.Of(record.NoOrganization), s.hook.DeliveryID, force)
@@ -154,13 +154,13 @@ func TestRefusedRedeliveryChangesNothing(t *testing.T) {
 	}
 	s.items.Before = func(c faulttable.Call) faulttable.Fault {
 		if c.Commit {
-			s.edit(t, func(h *record.Delivery) { h.Tries++ })
+			s.edit(t, func(h *record.Delivery) { h.CountedAttempts++ })
 		}
 		return faulttable.None
 	}
 	assert.Equal(t, "unavailable", code(ask()), "somebody else is always faster")
 	assert.False(t, s.now(t).Redeliver)
-	s.items.Overtake(func() { s.edit(t, func(h *record.Delivery) { h.Tries++ }) })
+	s.items.Overtake(func() { s.edit(t, func(h *record.Delivery) { h.CountedAttempts++ }) })
 	require.NoError(t, ask(), "once is nothing")
 	assert.True(t, s.now(t).Redeliver)
 }
@@ -173,9 +173,9 @@ func TestLastFiftyTriesAreKept(t *testing.T) {
 		_, err := s.sender.Redeliver(t.Context(), record.Of(record.NoOrganization), s.hook.DeliveryID, true)
 		require.NoError(t, err)
 		s.handle(t)
-		tries := s.now(t).Attempts
-		require.Len(t, tries, min(n+1, 50))
-		assert.Equal(t, s.answer, tries[len(tries)-1].ResponseExcerpt)
+		attempts := s.now(t).Attempts
+		require.Len(t, attempts, min(n+1, 50))
+		assert.Equal(t, s.answer, attempts[len(attempts)-1].ResponseExcerpt)
 	}
 	assert.Equal(t, "C", s.now(t).Attempts[0].ResponseExcerpt)
 }
@@ -203,7 +203,7 @@ func TestFailedCallLosesNoDelivery(t *testing.T) {
 			}
 			return false
 		}
-		_, err = s.sender.Handle(t.Context(), s.hook.NudgeID())
+		_, err = s.sender.Handle(t.Context(), s.hook.WakeupID())
 		s.fails = nil
 		if done = failed == 0; !done && err == nil {
 			require.Len(t, s.now(t).Attempts, 1, "call %d", fails)
@@ -313,7 +313,7 @@ func TestOutcomeIsStoredDespiteConflicts(t *testing.T) {
 			cancel()
 			c.meanwhile(s)
 		}
-		again, err := s.sender.Handle(gone, s.hook.NudgeID())
+		again, err := s.sender.Handle(gone, s.hook.WakeupID())
 		s.items.Before, s.fails = nil, nil
 		assert.Equal(t, c.wrong != nil, err != nil, "%s: %v", name, err)
 		assert.Zero(t, again, name)
@@ -334,7 +334,7 @@ func TestDeliveryOfNewerVersionIsLeftAlone(t *testing.T) {
 	newer := *items[0]
 	newer.Schema++
 	require.NoError(t, s.items.Inner.Commit(t.Context(), "newer", table.Put(newer, table.Always())))
-	_, err = s.sender.Handle(t.Context(), s.hook.NudgeID())
+	_, err = s.sender.Handle(t.Context(), s.hook.WakeupID())
 	require.ErrorContains(t, err, "newer schema")
 	assert.Zero(t, s.posts)
 	_, err = s.sender.Redeliver(t.Context(), record.Of(record.NoOrganization), s.hook.DeliveryID, true)

@@ -191,12 +191,12 @@ func TestStatusDecidesBetweenRetryAndEnd(t *testing.T) {
 		again := s.handle(t)
 		h := s.now(t)
 		assert.Equal(t, state, h.State, status)
-		try := record.DeliveryAttempt{At: began, Status: status, LatencyMS: 1234, ResponseExcerpt: "thanks"}
-		assert.Equal(t, []record.DeliveryAttempt{try}, h.Attempts)
-		assert.Equal(t, []any{"", time.Time{}, 1}, []any{h.Claim, h.ClaimUntil, h.Tries})
+		attempt := record.DeliveryAttempt{At: began, Status: status, LatencyMS: 1234, ResponseExcerpt: "thanks"}
+		assert.Equal(t, []record.DeliveryAttempt{attempt}, h.Attempts)
+		assert.Equal(t, []any{"", time.Time{}, 1}, []any{h.Claim, h.ClaimUntil, h.CountedAttempts})
 		assert.Equal(t, state == pending, again > 0)
 		assert.Equal(t, state == pending, !h.NextAttempt.IsZero())
-		assert.Equal(t, []bool{state == delivered}, s.tried, status)
+		assert.Equal(t, []bool{state == delivered}, s.attempts, status)
 	}
 	for _, c := range []struct {
 		err   error

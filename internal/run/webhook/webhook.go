@@ -48,16 +48,16 @@ import (
 
 // The rules of delivery (docs/specification.md, Webhooks).
 const (
-	maxTries      = 8
-	firstRetry    = 5 * time.Second
-	longestRetry  = 30 * time.Minute
-	tryTime       = 10 * time.Second
-	claimTime     = 30 * time.Second
-	excerptBytes  = 1024
-	maxURL        = 2048
-	concludeTries = 4
-	maxAttempts   = 50                    // kept in the item, redeliveries included
-	conflict      = 50 * time.Millisecond // the wait after a conflict with another writer
+	maxCountedAttempts = 8
+	firstRetry         = 5 * time.Second
+	longestRetry       = 30 * time.Minute
+	attemptTimeout     = 10 * time.Second
+	claimTime          = 30 * time.Second
+	excerptBytes       = 1024
+	maxURL             = 2048
+	concludeAttempts   = 4
+	maxAttempts        = 50                    // kept in the item, redeliveries included
+	conflict           = 50 * time.Millisecond // the wait after a conflict with another writer
 )
 
 // Post makes the HTTP call. It is an *http.Client, or a substitute in tests and the simulator.
@@ -73,8 +73,8 @@ type Sender struct {
 	Log    *slog.Logger
 	Secret string // for organizations without their own secret
 	Sealer seal.Sealer
-	// Reads returns a reader that finds the documents which the sender of a run may not read now.
-	Reads func(organization, user, key string) citation.Reader
+	// CitationFilter returns a reader that finds the documents which the sender of a run may not read now.
+	CitationFilter func(organization, user, key string) citation.Reader
 	// ProcessID is the process id if only one process runs: the claims of other process ids are then void. Else it is
 	// empty.
 	ProcessID string
@@ -175,7 +175,7 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	trying, span := spanOf(trying, h)
 	defer span.End()
 	var o outcome
-	if died := host.Catch(func() { o = s.try(trying, claimed.Value, push) }); died != nil { // a failed attempt
+	if died := host.Catch(func() { o = s.attempt(trying, claimed.Value, push) }); died != nil { // a failed attempt
 		s.Log.Error("a webhook's try panicked",
 			"run_id", h.RunID, "delivery_id", h.DeliveryID, "panic", died.Value, "stack", string(died.Stack))
 		o = outcome{DeliveryAttempt: record.DeliveryAttempt{At: now, Error: "the service failed to send the delivery"}}
@@ -192,7 +192,7 @@ func spanOf(ctx context.Context, h record.Delivery) (context.Context, oteltrace.
 			trace.RunID.String(h.RunID), trace.OrganizationID.String(h.Organization),
 			attribute.String("agentplatform.delivery.id", h.DeliveryID),
 			attribute.String("agentplatform.run.status", h.Status),
-			attribute.Int("agentplatform.delivery.try", h.Tries+1))
+			attribute.Int("agentplatform.delivery.try", h.CountedAttempts+1))
 	}
 	return ctx, span
 }
@@ -257,10 +257,10 @@ func (s *Sender) conclude(
 		s.OnAttempt(o.delivered())
 	}
 	e := claimed
-	for range concludeTries {
+	for range concludeAttempts {
 		h := s.after(e.Value, o)
-		asked := e.Value.Redeliver && e.Value.NextAttempt.After(claimed.Value.NextAttempt)
-		if asked { // for a redelivery, since the claim
+		requested := e.Value.Redeliver && e.Value.NextAttempt.After(claimed.Value.NextAttempt)
+		if requested { // for a redelivery, since the claim
 			h.Redeliver, h.NextAttempt = true, e.Value.NextAttempt
 		}
 		_, err := s.save(ctx, e, h, s.Host.NewID())
@@ -270,7 +270,7 @@ func (s *Sender) conclude(
 				message = "webhook delivered"
 			}
 			s.Log.Info(message, "run_id", h.RunID, "delivery_id", h.DeliveryID, "status", o.Status,
-				"state", h.State, "tries", h.Tries)
+				"state", h.State, "tries", h.CountedAttempts)
 			if h.NextAttempt.IsZero() {
 				return 0, nil
 			}
@@ -294,30 +294,30 @@ func (s *Sender) after(h record.Delivery, o outcome) record.Delivery {
 	h.Attempts = h.Attempts[max(0, len(h.Attempts)-maxAttempts):]
 	redelivery := h.Redeliver && h.State != record.DeliveryPending
 	h.Claim, h.ProcessID, h.ClaimUntil, h.Redeliver, h.NextAttempt = "", "", time.Time{}, false, time.Time{}
-	h.Tries++
+	h.CountedAttempts++
 	switch {
 	case o.delivered():
 		h.State = record.DeliveryDelivered
 	case redelivery: // one attempt, which was made
-	case o.final || h.Tries >= maxTries:
+	case o.final || h.CountedAttempts >= maxCountedAttempts:
 		h.State = record.DeliveryFailed
 	default:
-		h.NextAttempt = s.Host.Now().Add(s.backOff(h.Tries, o.retryAfter))
+		h.NextAttempt = s.Host.Now().Add(s.backOff(h.CountedAttempts, o.retryAfter))
 	}
 	return h
 }
 
 // backOff is the wait before the next attempt: doubling, capped, with full jitter. Retry-After, within the cap, has
 // precedence.
-func (s *Sender) backOff(tries int, retryAfter time.Duration) time.Duration {
+func (s *Sender) backOff(attempts int, retryAfter time.Duration) time.Duration {
 	if retryAfter > 0 {
 		return min(retryAfter, longestRetry)
 	}
-	return time.Second/10 + host.Jitter(s.Host, min(firstRetry<<(tries-1), longestRetry))
+	return time.Second/10 + host.Jitter(s.Host, min(firstRetry<<(attempts-1), longestRetry))
 }
 
-// try posts once. push is that of the run, or nil for a webhook in our own form.
-func (s *Sender) try(ctx context.Context, h record.Delivery, push *record.Push) (o outcome) {
+// attempt posts once. push is that of the run, or nil for a webhook in our own form.
+func (s *Sender) attempt(ctx context.Context, h record.Delivery, push *record.Push) (o outcome) {
 	began := s.Host.Elapsed()
 	o.At = s.Host.Now()
 	defer func() { o.LatencyMS = (s.Host.Elapsed() - began).Milliseconds() }()
@@ -348,7 +348,7 @@ func (s *Sender) try(ctx context.Context, h record.Delivery, push *record.Push) 
 		o.Error = "the secret could not be read"
 		return o
 	}
-	ctx, cancel := s.Host.WithTimeout(ctx, tryTime)
+	ctx, cancel := s.Host.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	response, err := s.post(ctx, h, header, body, secrets)
 	if err != nil {
@@ -414,14 +414,14 @@ func (s *Sender) identify(
 
 // inForm converts a body into the form of a push, and sets its content type.
 func (s *Sender) inForm(push record.Push, body []byte, header http.Header) ([]byte, error) {
-	var told events.Webhook
-	if err := json.Unmarshal(body, &told); err != nil {
+	var event events.Webhook
+	if err := json.Unmarshal(body, &event); err != nil {
 		return nil, err
 	}
 	if s.Form == nil {
 		return nil, errors.New("webhook: this sender knows no forms")
 	}
-	contentType, formed, err := s.Form(push.Form, push.API, told)
+	contentType, formed, err := s.Form(push.Form, push.API, event)
 	header.Set("Content-Type", contentType)
 	return formed, err
 }
@@ -451,16 +451,16 @@ func (s *Sender) body(ctx context.Context, h record.Delivery) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var told events.Webhook
-	if err := json.Unmarshal(stored, &told); err != nil {
+	var event events.Webhook
+	if err := json.Unmarshal(stored, &event); err != nil {
 		return nil, err
 	}
 	r := run.Value
-	told.Result, err = view.Rendered(ctx, told.Result, s.Reads(r.Organization, r.User, r.APIKey))
+	event.Result, err = view.Rendered(ctx, event.Result, s.CitationFilter(r.Organization, r.User, r.APIKey))
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(told)
+	return json.Marshal(event)
 }
 
 // secrets returns the secrets with which an organization signs: its own secret, or else the deployment's, which may be
@@ -583,7 +583,7 @@ func (s *Sender) Probe(ctx context.Context, organization, callback string) (reco
 	if err != nil {
 		return record.DeliveryAttempt{}, err
 	}
-	return s.try(ctx, record.Delivery{
+	return s.attempt(ctx, record.Delivery{
 		DeliveryID: id, Organization: organization, CallbackURL: callback, Body: string(body),
 	}, nil).DeliveryAttempt, nil
 }

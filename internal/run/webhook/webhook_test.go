@@ -13,7 +13,7 @@ import (
 func TestSweepLeavesClaimedDeliveryAlone(t *testing.T) {
 	s := newStage(t)
 	s.meanwhile = func() { require.NoError(t, s.sweeper.Adopt(t.Context())) }
-	again, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
+	again, err := s.sender.Handle(t.Context(), s.hook.WakeupID())
 	require.NoError(t, err)
 	assert.Zero(t, again)
 	assert.Equal(t, record.DeliveryDelivered, s.now(t).State)
@@ -24,12 +24,12 @@ func TestSweepLeavesClaimedDeliveryAlone(t *testing.T) {
 func TestConflictWithSweepIsRetriedSoon(t *testing.T) {
 	s := newStage(t)
 	s.items.Overtake(func() { require.NoError(t, s.sweeper.Sweep(t.Context())) })
-	again, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
+	again, err := s.sender.Handle(t.Context(), s.hook.WakeupID())
 	require.NoError(t, err)
 	assert.Zero(t, s.posts)
 	require.Positive(t, again, "else nobody looks before the sweeper does")
 	assert.LessOrEqual(t, again, time.Second)
-	_, err = s.sender.Handle(t.Context(), s.hook.NudgeID())
+	_, err = s.sender.Handle(t.Context(), s.hook.WakeupID())
 	require.NoError(t, err)
 	assert.Equal(t, record.DeliveryDelivered, s.now(t).State)
 }
@@ -39,7 +39,7 @@ func TestWakeUpMessagesOfAWaitingDeliveryBackOff(t *testing.T) {
 	s.edit(t, func(h *record.Delivery) { h.NextAttempt = s.clock.now.Add(-10 * time.Minute) })
 	require.NoError(t, s.sweeper.Sweep(t.Context()))
 	assert.WithinDuration(t, s.clock.now.Add(10*time.Minute), s.now(t).CheckAt, time.Minute)
-	_, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
+	_, err := s.sender.Handle(t.Context(), s.hook.WakeupID())
 	require.NoError(t, err)
 	assert.Zero(t, s.now(t).CheckAt, "a try that fails is looked at when the next is due")
 }
@@ -51,13 +51,13 @@ func TestRedeliveryDuringATryKeepsItsOutcome(t *testing.T) {
 		_, err := s.sender.Redeliver(t.Context(), record.Of(record.NoOrganization), s.hook.DeliveryID, true)
 		require.NoError(t, err)
 	}
-	_, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
+	_, err := s.sender.Handle(t.Context(), s.hook.WakeupID())
 	require.NoError(t, err)
 	assert.Equal(t, record.DeliveryDelivered, s.now(t).State)
 	assert.Len(t, s.now(t).Attempts, 1)
 	assert.True(t, s.now(t).Redeliver, "the try that was asked for is still to come")
 
-	_, err = s.sender.Handle(t.Context(), s.hook.NudgeID())
+	_, err = s.sender.Handle(t.Context(), s.hook.WakeupID())
 	require.NoError(t, err)
 	assert.Len(t, s.now(t).Attempts, 2)
 	assert.False(t, s.now(t).Redeliver)
@@ -67,7 +67,7 @@ func TestRedeliveryDuringATryKeepsItsOutcome(t *testing.T) {
 func TestPanicIsAFailedTry(t *testing.T) {
 	s := newStage(t)
 	s.meanwhile = func() { panic("oops") }
-	again, err := s.sender.Handle(t.Context(), s.hook.NudgeID())
+	again, err := s.sender.Handle(t.Context(), s.hook.WakeupID())
 	require.NoError(t, err)
 	assert.Positive(t, again, "it is tried again with back-off")
 	h := s.now(t)

@@ -31,7 +31,7 @@ func TestResultListsCallsFilesAndUsageOfTheRun(t *testing.T) {
 		s.edit(func(spec *catalog.AgentSpec) {
 			spec.CanAsk, spec.Approval = true, catalog.AgentApproval{Mode: "tools", Tools: []string{"act"}}
 		})
-		s.said = func(_ context.Context, r model.Request, _ func(string)) (model.Reply, error) {
+		s.converse = func(_ context.Context, r model.Request, _ func(string)) (model.Reply, error) {
 			if len(r.Messages) > 1 {
 				return model.Reply{Text: "done", Finish: "stop", InputTokens: 100, OutputTokens: 10}, nil
 			}
@@ -96,7 +96,7 @@ func TestResultListsCallsFilesAndUsageOfTheRun(t *testing.T) {
 
 // The embedding tokens of searches are a part of the run's tokens. They are also listed separately, over pauses and
 // crashes.
-func TestTheLedgerTellsEmbeddingsOfSearchesApart(t *testing.T) {
+func TestTheLedgerListsEmbeddingsOfSearchesSeparately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		base := catalog.KnowledgeBase{ID: s.host.NewID(), Organization: s.who.Organization}
@@ -113,7 +113,7 @@ func TestTheLedgerTellsEmbeddingsOfSearchesApart(t *testing.T) {
 			searches++
 			return nil, record.Embeddings{{Model: "p/e", Tokens: 7}, {Model: "p/f", Tokens: int64(searches)}}, nil
 		}
-		s.said = func(_ context.Context, r model.Request, _ func(string)) (model.Reply, error) {
+		s.converse = func(_ context.Context, r model.Request, _ func(string)) (model.Reply, error) {
 			reply := calls(model.Search, "act")
 			if len(r.Messages) > 3 {
 				reply = model.Reply{Text: "done", Finish: "stop"}
@@ -153,7 +153,7 @@ func TestActiveTimeIsTheSumOfAllAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		s.worker.Drain = drain
-		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+		s.converse = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
 			s.host.wall.Add(int64(time.Second)) // the wall clock is adjusted
 			if err := s.host.Sleep(ctx, time.Hour); err != nil {
 				return model.Reply{}, err
@@ -184,14 +184,14 @@ func TestActiveTimeIsTheSumOfAllAttempts(t *testing.T) {
 func TestFreshRunReadsNoJournalAndNoPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
-		s.said = talks()
+		s.converse = talks()
 		run := s.post()
 		before := s.table.ranges.Load()
 		s.drive()
 		assert.Equal(t, lifecycle.Completed, s.run(run).Status)
 		assert.Equal(t, before, s.table.ranges.Load())
 
-		s.said = s.leaves(2, talks("one"))
+		s.converse = s.leaves(2, talks("one"))
 		s.tools = []tool.Offer{fine("one")}
 		run = s.post()
 		s.handle(s.context, run)
@@ -210,8 +210,8 @@ func TestModelIsShownTheFilesOfAnAnswer(t *testing.T) {
 		s.drive()
 		s.send(intake.Message{Text: "this", ChatID: "c", Files: []record.FileRef{s.file("b.txt", "swordfish")}})
 		s.drive()
-		require.Len(t, s.asked, 2)
-		last := s.asked[1].Messages
+		require.Len(t, s.requests, 2)
+		last := s.requests[1].Messages
 		assert.Equal(t, []model.Text{{Name: "b.txt", Text: "swordfish"}}, last[len(last)-1].Texts)
 	})
 }
@@ -222,7 +222,7 @@ func TestRunFailsWhenItsBudgetIsSpent(t *testing.T) {
 		s := newStage(t, mute)
 		most := int64(100)
 		s.edit(func(spec *catalog.AgentSpec) { spec.Budget = &record.Budget{Period: "month", MaxTokens: &most} })
-		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) {
+		s.converse = func(context.Context, model.Request, func(string)) (model.Reply, error) {
 			reply := calls("one")
 			reply.InputTokens = 50
 			return reply, nil
@@ -233,7 +233,7 @@ func TestRunFailsWhenItsBudgetIsSpent(t *testing.T) {
 		r := s.run(run)
 		assert.Equal(t, lifecycle.Failed, r.Status)
 		assert.Contains(t, r.Error, "the budget of agent "+s.agent)
-		assert.Len(t, s.asked, 2)
+		assert.Len(t, s.requests, 2)
 	})
 }
 
@@ -256,26 +256,26 @@ func TestParkedMessageOfADeletedSenderFails(t *testing.T) {
 	for why, leave := range gone {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t, mute)
-			s.said = talks()
+			s.converse = talks()
 			s.send(intake.Message{Text: "first", ChatID: "c"})
 			parked := s.send(intake.Message{Text: "second", ChatID: "c", Enqueue: true}).Parked.ParkedID
-			s.handle(t.Context(), <-s.nudges.sent)
+			s.handle(t.Context(), <-s.wakeups.sent)
 			begun := s.post()
 			require.NoError(t, leave(s))
-			asked := len(s.asked)
+			requests := len(s.requests)
 			s.handle(t.Context(), parked)
 			assert.Equal(t, lifecycle.Failed, s.run(parked).Status)
 			assert.Equal(t, why, s.run(parked).Error)
-			assert.Len(t, s.asked, asked)
+			assert.Len(t, s.requests, requests)
 			s.handle(t.Context(), begun)
 			assert.Equal(t, lifecycle.Completed, s.run(begun).Status, "it did not wait")
 		})
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t, mute)
-			s.said = talks()
+			s.converse = talks()
 			s.send(intake.Message{Text: "first", ChatID: "c"})
 			parked := s.send(intake.Message{Text: "second", ChatID: "c", Enqueue: true}).Parked.ParkedID
-			s.handle(t.Context(), <-s.nudges.sent)
+			s.handle(t.Context(), <-s.wakeups.sent)
 			s.transition(parked, lifecycle.Claim{Holder: "gone", Until: s.host.Now().Add(lease)})
 			require.NoError(t, leave(s))
 			time.Sleep(lease)
@@ -298,7 +298,7 @@ func TestRunOfAnErasedAgentFails(t *testing.T) {
 		s := newStage(t, mute)
 		s.edit(func(spec *catalog.AgentSpec) { spec.Approval.Mode = "always" })
 		s.tools = []tool.Offer{fine("one")}
-		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) {
+		s.converse = func(context.Context, model.Request, func(string)) (model.Reply, error) {
 			require.NoError(t, s.intake.Tenants.RemoveAgent(t.Context(), s.who, s.agent))
 			require.NoError(t, record.EraseVersions[catalog.Agent](t.Context(), s.store, s.agent))
 			return calls("one"), nil
@@ -315,12 +315,12 @@ func TestRunOfAnErasedAgentFails(t *testing.T) {
 func TestRunIsRetriedWhileItsToolsAreUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
-		s.said = talks()
+		s.converse = talks()
 		s.worker.Tools = closed{s}
 		run := s.post()
 		require.Error(t, s.worker.Handle(t.Context(), run))
 		assert.Equal(t, lifecycle.Running, s.run(run).Status)
-		assert.Empty(t, s.asked)
+		assert.Empty(t, s.requests)
 		s.worker.Tools = s
 		time.Sleep(lease)
 		require.NoError(t, s.worker.Handle(t.Context(), run))
@@ -341,7 +341,7 @@ func TestFileOfAToolIsStoredOrNotNamed(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t, mute)
 			calls, failed := 0, 0
-			s.said = talks("draw")
+			s.converse = talks("draw")
 			s.tools = []tool.Offer{offer("draw", func(context.Context) (tool.Result, error) {
 				s.table.fails = func(_ bool, ops []table.Op) error {
 					if calls++; calls > fails && failed < 8 {
@@ -358,7 +358,7 @@ func TestFileOfAToolIsStoredOrNotNamed(t *testing.T) {
 			run := s.post()
 			s.handle(t.Context(), run)
 			if done = failed == 0; s.run(run).Status != lifecycle.Completed {
-				assert.NotEmpty(t, s.asked) // the step was not stored, and nothing was shown
+				assert.NotEmpty(t, s.requests) // the step was not stored, and nothing was shown
 				return
 			}
 			result := s.result(run)

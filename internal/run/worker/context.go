@@ -8,11 +8,11 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// brought adds the client's context to the task of a run: that of the message, or of the decision of a later pause.
+// addContext adds the client's context to the task of a run: that of the message, or of the decision of a later pause.
 // Intake has checked it.
-func brought(t *agent.Task, r record.Run, in record.Input, pauses []record.Pause) {
+func addContext(t *agent.Task, r record.Run, in record.Input, pauses []record.Pause) {
 	c := record.Given(in, pauses)
-	t.Before, t.Since = told(c.Before, r.Turn), -1
+	t.Before, t.Since = modelMessages(c.Before, r.Turn), -1
 	if n := len(pauses); n > 0 {
 		t.Since = record.ReplyOf(pauses[n-1].Interrupts)
 	}
@@ -33,11 +33,11 @@ func brought(t *agent.Task, r record.Run, in record.Input, pauses []record.Pause
 	}
 }
 
-// told converts a conversation that a client sent with a turn to messages for a model. The ids of its calls are ours:
+// modelMessages converts a conversation that a client sent with a turn to messages for a model. The ids of its calls are ours:
 // the turn and a number.
-func told(said []record.Said, turn int) (messages []model.Message) {
+func modelMessages(before []record.ContextMessage, turn int) (messages []model.Message) {
 	calls := map[string]model.Call{} // by the client's ids
-	for _, one := range said {
+	for _, one := range before {
 		switch one.Role {
 		case record.RoleUser:
 			messages = append(messages, model.Message{Role: model.User, Text: one.Text})

@@ -24,7 +24,7 @@ func TestWhatMayBeLeftOutIsPassedOn(t *testing.T) {
 		"not said with a decision": {true, decided(&record.Context{}), false},
 	} {
 		var task agent.Task
-		brought(&task, record.Run{}, record.Input{Context: &record.Context{Whole: c.whole}}, c.pauses)
+		addContext(&task, record.Run{}, record.Input{Context: &record.Context{Whole: c.whole}}, c.pauses)
 		assert.Equal(t, c.want, task.Whole, name)
 	}
 }

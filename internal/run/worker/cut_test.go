@@ -131,7 +131,7 @@ func TestACallThatIsCutShortIsCountedOnce(t *testing.T) {
 					spec.Limits.MaxActiveSeconds = &seconds
 				})
 				s.tools = []tool.Offer{fine("one")}
-				s.said = c.model(s)
+				s.converse = c.model(s)
 				run := s.post()
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
@@ -200,14 +200,14 @@ func (s *stage) cancel(run string) {
 func TestAReplyThatComesWithACancelIsKept(t *testing.T) {
 	for name, lost := range map[string]func(s *stage, run string){
 		"before its commit": func(s *stage, run string) {
-			inner := s.said
-			s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+			inner := s.converse
+			s.converse = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 				s.transition(run, lifecycle.Cancel{})
 				return inner(ctx, r, emit)
 			}
 		},
 		"as the answer": func(s *stage, run string) {
-			s.said = func(_ context.Context, _ model.Request, emit func(string)) (model.Reply, error) {
+			s.converse = func(_ context.Context, _ model.Request, emit func(string)) (model.Reply, error) {
 				s.transition(run, lifecycle.Cancel{})
 				emit("Let me look. ")
 				return model.Reply{Text: "Let me look. ", Finish: "stop", InputTokens: 100, OutputTokens: 10}, nil
@@ -251,7 +251,7 @@ func TestAReplyThatComesWithACancelIsKept(t *testing.T) {
 					hang(ctx)
 					return tool.Result{}, ctx.Err()
 				})}
-				s.said = firstStep
+				s.converse = firstStep
 				run := s.post()
 				lost(s, run)
 				s.handle(t.Context(), run)
@@ -280,7 +280,7 @@ func TestABudgetIsNotEscapedByCancelling(t *testing.T) {
 				s.edit(func(spec *catalog.AgentSpec) {
 					spec.Budget = &record.Budget{Period: "month", MaxTokens: &most}
 				})
-				s.said = script(s)
+				s.converse = script(s)
 				message := intake.Message{AgentID: s.agent, Text: strings.Repeat("asked ", 1600/6) + "asks"}
 				for range 4 {
 					posted, err := s.intake.Post(t.Context(), s.who, message)
@@ -303,7 +303,7 @@ func TestABudgetIsNotEscapedByCancelling(t *testing.T) {
 // again breaks off each first attempt; the next one gets a reply.
 func again(inner talk) talk {
 	return func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
-		if r.Try == 0 {
+		if r.Attempt == 0 {
 			return model.Reply{InputTokens: 200, OutputTokens: 50}, model.Fail(model.Retryable, "it broke off")
 		}
 		return inner(ctx, r, emit)
@@ -319,7 +319,7 @@ func TestACompletedRunHasOneText(t *testing.T) {
 		s.worker.Loop.Models["mock"] = s // the demo model gets no second request
 		most := 1000
 		s.edit(func(spec *catalog.AgentSpec) { spec.Limits.MaxTokens, spec.Model.Provider = &most, "mock" })
-		s.said = then(func(context.Context, model.Request, func(string)) (model.Reply, error) {
+		s.converse = then(func(context.Context, model.Request, func(string)) (model.Reply, error) {
 			return model.Reply{Finish: "stop", InputTokens: 100}, nil
 		}, s.stuck("Half an answer", 1000, 100))
 		run := s.post()
@@ -351,8 +351,8 @@ func TestAnAnswerThatWasWithdrawnIsNotKept(t *testing.T) {
 				s.edit(func(spec *catalog.AgentSpec) {
 					spec.OutputSchema = []byte(`{"type":"object","required":["city"]}`)
 				})
-				s.said = func(_ context.Context, _ model.Request, emit func(string)) (model.Reply, error) {
-					if len(s.asked) > 1 {
+				s.converse = func(_ context.Context, _ model.Request, emit func(string)) (model.Reply, error) {
+					if len(s.requests) > 1 {
 						time.Sleep(2 * time.Second)
 						return model.Reply{}, model.Fail(model.Throttled, "busy")
 					}

@@ -20,7 +20,7 @@ func TestAChatGoesOnBehindTurnsWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
 		var shown []model.Request
-		s.said = func(_ context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+		s.converse = func(_ context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 			shown = append(shown, r)
 			for _, m := range r.Messages { // like a provider that refuses the same message each time
 				switch {

@@ -65,14 +65,14 @@ func ends() map[string]end {
 	sweeps := func(after time.Duration) func(*stage, string) {
 		return func(s *stage, _ string) {
 			s.host.wall.Add(int64(after))
-			sweeper := sweep.Sweeper{Executor: s.worker.Executor, Store: s.store, Queue: s.nudges, Host: s.host,
+			sweeper := sweep.Sweeper{Executor: s.worker.Executor, Store: s.store, Queue: s.wakeups, Host: s.host,
 				Log: slog.New(slog.NewTextHandler(&s.log, nil))}
 			require.NoError(s, sweeper.Sweep(s.Context()))
 		}
 	}
 	works := func(reply func(ctx context.Context, s *stage, run string) (model.Reply, error)) func(*stage, string) {
 		return func(s *stage, run string) {
-			s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+			s.converse = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
 				return reply(ctx, s, run)
 			}
 			for range lifecycle.MaxCrashes {

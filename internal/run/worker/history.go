@@ -20,7 +20,7 @@ const (
 	maxChars      = 200_000
 	maxUnanswered = maxChars / 2 // characters of turns without an answer: they do not displace the others
 	maxLinks      = 4 * maxTurns // runs that are read, also of turns that are left out
-	maxAsked      = 50           // pauses of a turn
+	maxPauses     = 50           // pauses of a turn
 
 	pausesAtOnce = 4 // that are read together, as one may have 256 KiB
 )
@@ -35,7 +35,7 @@ type earlier struct {
 // the indexes of the messages of turns without an answer. It follows the exact links from turn to turn, because
 // listings may lag. It omits turns of agents that the run's sender may not access now.
 func (w *Worker) history(ctx context.Context, run record.Run) (all []model.Message, unanswered []int, err error) {
-	may := w.MayReach(ctx, run.Organization, run.User, run.APIKey)
+	may := w.CanAccess(ctx, run.Organization, run.User, run.APIKey)
 	owner, err := w.ownerOf(ctx, run) // of the whole chat
 	if err != nil {
 		return nil, nil, err
@@ -126,7 +126,7 @@ func (w *Worker) turn(ctx context.Context, r record.Run, room int) (one earlier,
 		}
 	}
 	if in.Context != nil { // the conversation that the client sent with the message
-		one.messages = told(in.Context.Before, r.Turn)
+		one.messages = modelMessages(in.Context.Before, r.Turn)
 	}
 	if text := withNames(in.Message, in.Files); text != "" || one.messages == nil {
 		one.messages = append(one.messages, model.Message{Role: model.User, Text: text})
@@ -143,8 +143,8 @@ func (w *Worker) turn(ctx context.Context, r record.Run, room int) (one earlier,
 		one.messages = []model.Message{{Role: model.User, Text: withheld}, ends}
 		return one, true, nil
 	}
-	asked, fit, err := w.asked(ctx, r, room-model.Size(append(slices.Clip(one.messages), ends)...))
-	one.messages = append(append(one.messages, asked...), ends)
+	questions, fit, err := w.questions(ctx, r, room-model.Size(append(slices.Clip(one.messages), ends)...))
+	one.messages = append(append(one.messages, questions...), ends)
 	return one, fit || !one.answered, err
 }
 
@@ -175,21 +175,21 @@ func endOf(r record.Run) string {
 	return "[" + line + "]"
 }
 
-// asked converts the questions of a run to its client, and its calls of the client's functions, to messages, with the
+// questions converts the questions of a run to its client, and its calls of the client's functions, to messages, with the
 // client's answers. It returns the last of them, within left bytes of text. fit reports whether all had room. The ids
 // of its calls are ours: the turn and two numbers, so that each later run has the same. It reads only the pauses of
 // runs that have paused. The steps also have the agent's own calls, which are not a part of the conversation.
-func (w *Worker) asked(ctx context.Context, r record.Run, left int) (messages []model.Message, fit bool, err error) {
+func (w *Worker) questions(ctx context.Context, r record.Run, left int) (messages []model.Message, fit bool, err error) {
 	var rounds [][]model.Message
 	fit = true
-	for last, first := r.Pause, max(r.Pause-maxAsked, 0); last > first && fit && left > 0; {
+	for last, first := r.Pause, max(r.Pause-maxPauses, 0); last > first && fit && left > 0; {
 		after := max(last-pausesAtOnce, first)
 		pauses, err := w.Store.PausesOf(ctx, r.ID(), after, last-after)
 		if err != nil {
 			return nil, false, err
 		}
 		for _, pause := range slices.Backward(pauses) {
-			round := askedIn(pause, fmt.Sprintf("paused_%d_%d_", r.Turn, pause.Number))
+			round := questionsIn(pause, fmt.Sprintf("paused_%d_%d_", r.Turn, pause.Number))
 			if left -= model.Size(round...); left < 0 {
 				fit = false
 				break
@@ -202,8 +202,8 @@ func (w *Worker) asked(ctx context.Context, r record.Run, left int) (messages []
 	return slices.Concat(rounds...), fit, nil
 }
 
-// askedIn converts a pause to messages for a model: calls, and their results. It leaves out approvals.
-func askedIn(pause record.Pause, prefix string) []model.Message {
+// questionsIn converts a pause to messages for a model: calls, and their results. It leaves out approvals.
+func questionsIn(pause record.Pause, prefix string) []model.Message {
 	calls, results := model.Message{Role: model.Assistant}, model.Message{Role: model.Tool}
 	_, decided := record.Decided([]record.Pause{pause})
 	for _, i := range pause.Interrupts {

@@ -29,19 +29,19 @@ import (
 
 // turn is a run of a chat when the next one begins.
 type turn struct {
-	status       lifecycle.Status
-	said, answer string
-	epoch        int
-	removed      bool // with its user: only its link is left
-	gone         bool // by the retention period: its link is gone, too
-	forgotten    bool // its result is being removed
-	pauses       []record.Pause
-	before       []record.Said
-	files        []record.FileRef
-	steps        int
-	ofModel      int64 // of the steps
-	refused      bool  // by the model's provider
-	agent        string
+	status          lifecycle.Status
+	message, answer string
+	epoch           int
+	removed         bool // with its user: only its link is left
+	gone            bool // by the retention period: its link is gone, too
+	forgotten       bool // its result is being removed
+	pauses          []record.Pause
+	before          []record.ContextMessage
+	files           []record.FileRef
+	steps           int
+	ofModel         int64 // of the steps
+	refused         bool  // by the model's provider
+	agent           string
 }
 
 // The lines about the end of a turn.
@@ -95,12 +95,12 @@ func historyOf(t *testing.T, blobs blob.Store, turns []turn) ([]model.Message, [
 			Agent:        cmp.Or(turn.agent, "a"),
 			Chat:         "c",
 		}
-		place := lifecycle.ChatPosition{Epoch: turn.epoch, Turn: i + 1, Previous: previous}
-		r := record.Run{Run: lifecycle.Accept(spec, place, machine.Now(), machine.Now())}
+		position := lifecycle.ChatPosition{Epoch: turn.epoch, Turn: i + 1, Previous: previous}
+		r := record.Run{Run: lifecycle.Accept(spec, position, machine.Now(), machine.Now())}
 		r.Status, r.Removed, r.Steps, r.Refused = turn.status, turn.removed, turn.steps, turn.refused
 		r.Usage.ModelCalls = turn.ofModel
 		if !turn.removed {
-			r.Input = &record.Input{Message: turn.said, Files: turn.files}
+			r.Input = &record.Input{Message: turn.message, Files: turn.files}
 			if turn.before != nil {
 				r.Input.Context = &record.Context{Before: turn.before}
 			}
@@ -127,7 +127,7 @@ func historyOf(t *testing.T, blobs blob.Store, turns []turn) ([]model.Message, [
 		}
 		previous = spec.RunID
 	}
-	w := &Worker{Store: store, MayReach: everyAgent}
+	w := &Worker{Store: store, CanAccess: everyAgent}
 	items.reads = 0
 	messages, unanswered, err := w.history(t.Context(),
 		record.Run{Run: lifecycle.Run{RunSpec: lifecycle.RunSpec{ChatUser: "u"}, Previous: previous, Epoch: 1}})
@@ -143,7 +143,7 @@ func everyAgent(context.Context, string, string, string) func(lifecycle.Whose) (
 func TestEarlierFilesAreNamed(t *testing.T) {
 	files := []record.FileRef{{Name: "report.pdf"}, {Name: "a.png"}}
 	messages, err := conversation(t, []turn{
-		{status: lifecycle.Failed, said: "Sum it up.", files: files, epoch: 1},
+		{status: lifecycle.Failed, message: "Sum it up.", files: files, epoch: 1},
 		{status: lifecycle.Completed, answer: "A cat.", files: files[1:], epoch: 1, pauses: []record.Pause{{
 			Interrupts: []record.Interrupt{
 				{Interrupt: events.Interrupt{ID: "i", Kind: "clarification", Prompt: "Which?"}},
@@ -160,11 +160,11 @@ func TestEarlierFilesAreNamed(t *testing.T) {
 	assert.Equal(t, "This\n\n[Attached, and not shown again: report.pdf]", messages[4].Results[0].Text)
 }
 
-func said(turns ...turn) []model.Message {
+func messagesOf(turns ...turn) []model.Message {
 	messages := []model.Message{}
 	for _, turn := range turns {
 		messages = append(messages,
-			model.Message{Role: model.User, Text: turn.said}, model.Message{Role: model.Assistant, Text: turn.answer})
+			model.Message{Role: model.User, Text: turn.message}, model.Message{Role: model.Assistant, Text: turn.answer})
 	}
 	return messages
 }
@@ -174,16 +174,16 @@ func said(turns ...turn) []model.Message {
 func TestModelIsShownThePreviousTurns(t *testing.T) {
 	done := func(n int) turn {
 		return turn{
-			status: lifecycle.Completed,
-			said:   fmt.Sprint("question ", n),
-			answer: fmt.Sprint("answer ", n),
-			epoch:  1,
+			status:  lifecycle.Completed,
+			message: fmt.Sprint("question ", n),
+			answer:  fmt.Sprint("answer ", n),
+			epoch:   1,
 		}
 	}
 	removed, gone, forgotten, before := done(2), done(2), done(2), done(1)
 	removed.removed, gone.gone, forgotten.forgotten, before.epoch = true, true, true, 0
 	ends := func(status lifecycle.Status, answer string, change func(*turn)) (is, want turn) {
-		is = turn{status: status, said: "question 2", epoch: 1}
+		is = turn{status: status, message: "question 2", epoch: 1}
 		change(&is)
 		want = is
 		want.answer = answer
@@ -201,10 +201,10 @@ func TestModelIsShownThePreviousTurns(t *testing.T) {
 	begun, wantBegun := ends(lifecycle.Failed, strings.TrimSuffix(failedLine, "]")+undone,
 		func(t *turn) { t.steps, t.ofModel = 2, 1 })
 	refused, wantRefused := ends(lifecycle.Failed, failedLine, func(t *turn) { t.refused = true })
-	wantRefused.said = refusedWords
+	wantRefused.message = refusedWords
 	huge, wantHuge := ends(lifecycle.Failed, failedLine,
-		func(t *turn) { t.said = strings.Repeat("x", maxUnanswered+1) })
-	wantHuge.said = longWords
+		func(t *turn) { t.message = strings.Repeat("x", maxUnanswered+1) })
+	wantHuge.message = longWords
 	hidden, _ := ends(lifecycle.Failed, "", func(t *turn) { t.agent = "secret" })
 	lost, _ := ends(lifecycle.Failed, "", func(t *turn) { t.removed = true })
 	former, _ := ends(lifecycle.Failed, "", func(t *turn) { t.epoch = 0 })
@@ -247,16 +247,16 @@ func TestModelIsShownThePreviousTurns(t *testing.T) {
 	} {
 		got, err := conversation(t, c.turns)
 		require.NoError(t, err, name)
-		assert.Equal(t, said(c.want...), got, name)
+		assert.Equal(t, messagesOf(c.want...), got, name)
 	}
 }
 
 // Messages of turns without an answer are named by their indexes: these are left out first.
 func TestMessagesOfTurnsWithoutAnAnswerAreNamed(t *testing.T) {
-	done := turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1}
-	question := turn{status: lifecycle.Cancelled, said: "q", epoch: 1, pauses: []record.Pause{asks("Oslo", "Where?")}}
+	done := turn{status: lifecycle.Completed, message: "q", answer: "a", epoch: 1}
+	question := turn{status: lifecycle.Cancelled, message: "q", epoch: 1, pauses: []record.Pause{asks("Oslo", "Where?")}}
 	messages, unanswered, _, err := historyOf(t, &memblob.Store{},
-		[]turn{done, question, done, {status: lifecycle.Failed, said: "q", epoch: 1}})
+		[]turn{done, question, done, {status: lifecycle.Failed, message: "q", epoch: 1}})
 	require.NoError(t, err)
 	require.Len(t, messages, 2+4+2+2)
 	assert.Equal(t, "Oslo", messages[4].Results[0].Text, "the user's answer to a question is the user's words, too")
@@ -266,21 +266,21 @@ func TestMessagesOfTurnsWithoutAnAnswerAreNamed(t *testing.T) {
 
 // A client's conversation at the start of a turn is kept, also if the turn failed.
 func TestConversationThatAClientBroughtOutlivesAFailure(t *testing.T) {
-	of := turn{status: lifecycle.Failed, said: "and now?", epoch: 1,
-		before: []record.Said{{Role: record.RoleUser, Text: "hi"}, {Role: record.RoleAssistant, Text: "hello"}}}
+	of := turn{status: lifecycle.Failed, message: "and now?", epoch: 1,
+		before: []record.ContextMessage{{Role: record.RoleUser, Text: "hi"}, {Role: record.RoleAssistant, Text: "hello"}}}
 	got, err := conversation(t, []turn{of})
 	require.NoError(t, err)
-	assert.Equal(t, said(turn{said: "hi", answer: "hello"}, turn{said: "and now?", answer: failedLine}), got)
+	assert.Equal(t, messagesOf(turn{message: "hi", answer: "hello"}, turn{message: "and now?", answer: failedLine}), got)
 }
 
 // For a chat of any length, few of its runs are read, whether they are in the history or not.
 func TestFewRunsOfALongChatAreRead(t *testing.T) {
-	failed := turn{status: lifecycle.Failed, said: "q", epoch: 1}
+	failed := turn{status: lifecycle.Failed, message: "q", epoch: 1}
 	removed := failed
 	removed.removed = true
 	hidden := failed
 	hidden.agent = "secret"
-	done := turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1}
+	done := turn{status: lifecycle.Completed, message: "q", answer: "a", epoch: 1}
 	for name, c := range map[string]struct {
 		of          turn
 		shown, read int
@@ -297,14 +297,14 @@ func TestFewRunsOfALongChatAreRead(t *testing.T) {
 
 // Messages of failed turns take at most half of the history. Turns with an answer may use the rest.
 func TestFailedTurnsDoNotPushOutTheOthers(t *testing.T) {
-	turns := []turn{{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1}}
+	turns := []turn{{status: lifecycle.Completed, message: "q", answer: "a", epoch: 1}}
 	for range 10 {
-		turns = append(turns, turn{status: lifecycle.Failed, said: strings.Repeat("x", maxUnanswered/3), epoch: 1})
+		turns = append(turns, turn{status: lifecycle.Failed, message: strings.Repeat("x", maxUnanswered/3), epoch: 1})
 	}
 	got, err := conversation(t, turns)
 	require.NoError(t, err)
 	require.Len(t, got, 2*len(turns))
-	assert.Equal(t, said(turns[0]), got[:2])
+	assert.Equal(t, messagesOf(turns[0]), got[:2])
 	whole := 0
 	for i := 2; i < len(got); i += 2 {
 		if got[i].Text != longWords {
@@ -320,13 +320,13 @@ func TestFailedTurnsDoNotPushOutTheOthers(t *testing.T) {
 func TestManyFailedTurnsDoNotPushOutTheOthers(t *testing.T) {
 	var turns []turn
 	for i := range maxTurns {
-		turns = append(turns, turn{status: lifecycle.Completed, said: fmt.Sprint("q", i), answer: "a", epoch: 1})
+		turns = append(turns, turn{status: lifecycle.Completed, message: fmt.Sprint("q", i), answer: "a", epoch: 1})
 	}
-	answered := said(turns...)
+	answered := messagesOf(turns...)
 	for i := range maxTurns + 1 {
-		turns = append(turns, turn{status: lifecycle.Failed, said: fmt.Sprint("f", i), answer: failedLine, epoch: 1})
+		turns = append(turns, turn{status: lifecycle.Failed, message: fmt.Sprint("f", i), answer: failedLine, epoch: 1})
 	}
-	want := slices.Concat(answered, said(turns[len(turns)-maxFailed:]...))
+	want := slices.Concat(answered, messagesOf(turns[len(turns)-maxFailed:]...))
 	got, err := conversation(t, turns)
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
@@ -334,19 +334,19 @@ func TestManyFailedTurnsDoNotPushOutTheOthers(t *testing.T) {
 
 // Questions and outputs of a failed turn count like its message, and do not displace turns with an answer.
 func TestWhatAFailedTurnAskedDoesNotPushOutTheOthers(t *testing.T) {
-	done := turn{status: lifecycle.Completed, said: "my name is Ann", answer: strings.Repeat("a", 60_000), epoch: 1}
+	done := turn{status: lifecycle.Completed, message: "my name is Ann", answer: strings.Repeat("a", 60_000), epoch: 1}
 	for _, size := range []int{maxUnanswered / 2, maxUnanswered * 3 / 2, maxChars + 10_000} {
 		big := strings.Repeat("x", size)
 		for name, c := range map[string]turn{
-			"asked":          {said: "q", pauses: []record.Pause{asks(big, "f")}},
-			"asked twice":    {said: "q", pauses: []record.Pause{asks(big, "f"), asks("x", "f")}},
-			"said and asked": {said: strings.Repeat("x", maxUnanswered-100), pauses: []record.Pause{asks(big, "f")}},
+			"asked":          {message: "q", pauses: []record.Pause{asks(big, "f")}},
+			"asked twice":    {message: "q", pauses: []record.Pause{asks(big, "f"), asks("x", "f")}},
+			"said and asked": {message: strings.Repeat("x", maxUnanswered-100), pauses: []record.Pause{asks(big, "f")}},
 		} {
 			c.status, c.epoch = lifecycle.Failed, 1
 			messages, unanswered, _, err := historyOf(t, &memblob.Store{}, []turn{done, done, c, c})
 			require.NoError(t, err)
 			require.Greater(t, len(messages), 4, name)
-			assert.Equal(t, said(done, done), messages[:4], "%s: %d", name, size)
+			assert.Equal(t, messagesOf(done, done), messages[:4], "%s: %d", name, size)
 			bytes := 0
 			for _, i := range unanswered {
 				bytes += model.Size(messages[i])
@@ -382,10 +382,10 @@ func asks(answers string, things ...string) record.Pause {
 // Questions and calls of a turn are in the history with the client's answers: each call is followed by its result.
 // Approvals are not in it.
 func TestModelIsShownWhatWasAskedInATurn(t *testing.T) {
-	of := turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1, pauses: []record.Pause{
+	of := turn{status: lifecycle.Completed, message: "q", answer: "a", epoch: 1, pauses: []record.Pause{
 		asks("cold", "weather", "Where?", "delete!"), asks("", "delete!"), asks("warm", "weather"),
 	}}
-	got, err := conversation(t, []turn{of, {status: lifecycle.Completed, said: "x", answer: "y", epoch: 1}})
+	got, err := conversation(t, []turn{of, {status: lifecycle.Completed, message: "x", answer: "y", epoch: 1}})
 	require.NoError(t, err)
 	weather := model.Call{ID: "paused_1_1_0", Name: "weather", Arguments: json.RawMessage(`{"n":1}`)}
 	question := model.Call{
@@ -408,7 +408,7 @@ func TestModelIsShownWhatWasAskedInATurn(t *testing.T) {
 
 // For a turn with many questions, the last of them are in the history, within the total limit.
 func TestWhatWasAskedInATurnIsLimited(t *testing.T) {
-	of := turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1}
+	of := turn{status: lifecycle.Completed, message: "q", answer: "a", epoch: 1}
 	for range 5 {
 		of.pauses = append(of.pauses, asks(strings.Repeat("x", maxChars/2-100), "f"))
 	}
@@ -417,12 +417,12 @@ func TestWhatWasAskedInATurnIsLimited(t *testing.T) {
 	require.Len(t, got, 6)
 	assert.Equal(t, "paused_1_4_0", got[1].Calls[0].ID)
 	of.pauses = nil
-	for range maxAsked + 2 {
+	for range maxPauses + 2 {
 		of.pauses = append(of.pauses, asks("x", "f"))
 	}
 	got, err = conversation(t, []turn{of})
 	require.NoError(t, err)
-	require.Len(t, got, 2+2*maxAsked)
+	require.Len(t, got, 2+2*maxPauses)
 	assert.Equal(t, "paused_1_3_0", got[1].Calls[0].ID)
 }
 
@@ -445,7 +445,7 @@ func TestWhatWasAskedIsReadAsFarAsItFits(t *testing.T) {
 		maxChars * 3 / 4: {4, pausesAtOnce}, maxChars / 6: {2 + 2*5, 2 * pausesAtOnce},
 	} {
 		blobs := &counted{Store: &memblob.Store{}}
-		of := turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1}
+		of := turn{status: lifecycle.Completed, message: "q", answer: "a", epoch: 1}
 		for range 3 * pausesAtOnce {
 			of.pauses = append(of.pauses, asks(strings.Repeat("x", size), "f"))
 		}
@@ -458,14 +458,14 @@ func TestWhatWasAskedIsReadAsFarAsItFits(t *testing.T) {
 
 // A call has the same id in the history of each later run, so that the caches of providers stay valid.
 func TestIdsOfCallsStayInLaterRuns(t *testing.T) {
-	of := turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1, pauses: []record.Pause{asks("x", "f")}}
-	of.before = []record.Said{
-		{Role: record.RoleAssistant, Calls: []record.SaidCall{{ID: "c", Name: "f"}}},
+	of := turn{status: lifecycle.Completed, message: "q", answer: "a", epoch: 1, pauses: []record.Pause{asks("x", "f")}}
+	of.before = []record.ContextMessage{
+		{Role: record.RoleAssistant, Calls: []record.ContextCall{{ID: "c", Name: "f"}}},
 		{Role: record.RoleTool, Call: "c", Text: "x"},
 	}
 	next, err := conversation(t, []turn{of})
 	require.NoError(t, err)
-	later, err := conversation(t, []turn{of, {status: lifecycle.Completed, said: "x", answer: "y", epoch: 1}})
+	later, err := conversation(t, []turn{of, {status: lifecycle.Completed, message: "x", answer: "y", epoch: 1}})
 	require.NoError(t, err)
 	require.Len(t, next, 6)
 	assert.Equal(t, next, later[:len(next)])
@@ -476,14 +476,14 @@ func TestIdsOfCallsStayInLaterRuns(t *testing.T) {
 func TestHistoryIsLimitedToTheLastTurns(t *testing.T) {
 	var turns []turn
 	for i := range maxTurns + 2 {
-		turns = append(turns, turn{status: lifecycle.Completed, said: fmt.Sprint(i), answer: "x", epoch: 1})
+		turns = append(turns, turn{status: lifecycle.Completed, message: fmt.Sprint(i), answer: "x", epoch: 1})
 	}
 	got, err := conversation(t, turns)
 	require.NoError(t, err)
-	assert.Equal(t, said(turns[2:]...), got)
+	assert.Equal(t, messagesOf(turns[2:]...), got)
 	for _, c := range []struct{ bytes, turns int }{{maxChars - 1, 2}, {maxChars, 1}} {
 		question := turns[2]
-		question.said, question.answer = strings.Repeat("x", c.bytes-1000), strings.Repeat("x", 1000)
+		question.message, question.answer = strings.Repeat("x", c.bytes-1000), strings.Repeat("x", 1000)
 		got, err := conversation(t, []turn{turns[0], turns[1], question})
 		require.NoError(t, err)
 		assert.Len(t, got, 2*c.turns)

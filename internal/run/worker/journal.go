@@ -66,13 +66,13 @@ func (j *journal) missing(ctx context.Context, steps []record.Step) ([]record.St
 // stores the bytes. So they are removed with the run even if the attempt is lost. It returns errLost if the attempt
 // does not hold the run, a problem of kind Limited if the user has no space for it, or an error of the store.
 func (j *journal) keepFile(ctx context.Context, key string, file tool.File) (record.FileRef, error) {
-	for try := range keepTries {
+	for attempt := range keepAttempts {
 		e, err := j.Store.Run(ctx, record.System(), j.runID)
 		if err != nil {
 			return record.FileRef{}, err
 		}
 		r := e.Value
-		if !j.holds(r) {
+		if !j.owns(r) {
 			return record.FileRef{}, errLost
 		}
 		f := j.Store.NewFile(r.Organization, r.User, file.Name, file.ContentType)
@@ -90,12 +90,12 @@ func (j *journal) keepFile(ctx context.Context, key string, file tool.File) (rec
 		if !errors.Is(err, record.ErrConflict) { // a heartbeat may have changed the run
 			return record.FileRef{}, err
 		}
-		if err := j.Executor.Pause(ctx, try); err != nil {
+		if err := j.Executor.Pause(ctx, attempt); err != nil {
 			return record.FileRef{}, err
 		}
 	}
 	return record.FileRef{}, errors.New("worker: the run kept changing")
 }
 
-// keepTries bounds the retries of keepFile after concurrent changes of the run.
-const keepTries = 16
+// keepAttempts bounds the retries of keepFile after concurrent changes of the run.
+const keepAttempts = 16

@@ -53,9 +53,9 @@ func (l *lease) begin(e record.RunEntity) {
 
 func (l *lease) log() *slog.Logger { return l.Log.With("run_id", l.runID, "attempt", l.number) }
 
-// holds reports whether this attempt holds the run. Holder ids are unique. A run that is not running, or was released,
+// owns reports whether this attempt holds the run. Holder ids are unique. A run that is not running, or was released,
 // has no holder.
-func (l *lease) holds(r record.Run) bool { return r.Lease.Holder == l.holder }
+func (l *lease) owns(r record.Run) bool { return r.Lease.Holder == l.holder }
 
 func (l *lease) current() record.RunEntity {
 	l.mu.Lock()
@@ -112,7 +112,7 @@ func (l *lease) reportBy(
 	e, err := executor.From(ctx, l.current(), func(r record.Run, tx *record.Tx) (transition.Change, error) {
 		now := l.Host.Now()
 		began, trusted = l.Host.Elapsed(), now.Add(l.trusted())
-		if !l.holds(r) {
+		if !l.owns(r) {
 			return transition.Change{}, errLost
 		}
 		return change(r, l.used.work(l.number, now.Add(l.Lease)), tx)
@@ -214,7 +214,7 @@ func (l *lease) poll(ctx context.Context) error {
 func (l *lease) stillOurs() error {
 	r := l.current().Value
 	switch {
-	case !l.holds(r):
+	case !l.owns(r):
 		return errLost
 	case r.CancelRequested:
 		return errCancel

@@ -98,7 +98,7 @@ func TestHangingRenewalIsRetriedBeforeTheLeaseEnds(t *testing.T) {
 func TestWorkEndsIfTheLeaseCannotBeRenewed(t *testing.T) {
 	notifiers(t, func(s *stage) {
 		var stopped time.Duration
-		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+		s.converse = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
 			began := time.Now()
 			s.beating.Store(true)
 			<-ctx.Done()
@@ -117,11 +117,11 @@ func TestWorkEndsIfTheLeaseCannotBeRenewed(t *testing.T) {
 	})
 }
 
-func TestCancelEndsARunningCallAtOnce(t *testing.T) {
+func TestCancelEndsARunningCallImmediately(t *testing.T) {
 	notifiers(t, func(s *stage) {
 		s.worker.Drain = drain
 		var why error
-		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+		s.converse = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
 			why = s.host.Sleep(ctx, lease)
 			return model.Reply{}, errors.New("cut")
 		}
@@ -156,9 +156,9 @@ func leaving(t *testing.T, test func(s *stage, leave func())) {
 
 func TestRunningCallsFinishBeforeARelease(t *testing.T) {
 	leaving(t, func(s *stage, leave func()) {
-		asked := 0
-		s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
-			if asked++; asked > 1 {
+		requests := 0
+		s.converse = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+			if requests++; requests > 1 {
 				return talks()(ctx, r, emit)
 			}
 			if err := s.host.Sleep(ctx, drain-time.Second); err != nil {
@@ -179,11 +179,11 @@ func TestRunningCallsFinishBeforeARelease(t *testing.T) {
 		require.NoError(s, err)
 		require.Len(s, steps, 1, "what the model said is not asked for again")
 		assert.Equal(s, r.Steps, 1)
-		assert.Equal(s, 1, asked, "and no further call was begun")
+		assert.Equal(s, 1, requests, "and no further call was begun")
 		s.worker.ReleaseAfter = 0
 		s.handle(s.Context(), id)
 		assert.Equal(s, lifecycle.Completed, s.run(id).Status)
-		assert.Equal(s, 2, asked)
+		assert.Equal(s, 2, requests)
 		assert.EqualValues(s, 2, s.run(id).Usage.ModelCalls)
 	})
 }
@@ -193,7 +193,7 @@ func TestRunningCallsFinishBeforeARelease(t *testing.T) {
 func TestCallsFinishedBeforeAReleaseAreNotRepeated(t *testing.T) {
 	leaving(t, func(s *stage, leave func()) {
 		var made atomic.Int64
-		s.said = talks("quick", "steady")
+		s.converse = talks("quick", "steady")
 		for name, takes := range map[string]time.Duration{"quick": 0, "steady": drain - time.Second} {
 			o := offer(name, func(ctx context.Context) (tool.Result, error) {
 				made.Add(1)
@@ -218,7 +218,7 @@ func TestCallsFinishedBeforeAReleaseAreNotRepeated(t *testing.T) {
 func TestCallThatOutlastsTheDrainIsCutByTheRelease(t *testing.T) {
 	leaving(t, func(s *stage, leave func()) {
 		var took time.Duration
-		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+		s.converse = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
 			began := time.Now()
 			err := s.host.Sleep(ctx, time.Hour)
 			took = time.Since(began)

@@ -59,7 +59,7 @@ func TestWorkOnALostRunIsCancelled(t *testing.T) {
 				s.worker.Tick = c.tick
 				var took time.Duration
 				run := s.post()
-				s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+				s.converse = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
 					take(s, run)
 					began := time.Now()
 					hang(ctx)
@@ -83,7 +83,7 @@ func TestRenewalSeesARequestedCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		run := s.post()
-		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+		s.converse = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
 			s.transition(run, lifecycle.Cancel{})
 			hang(ctx)
 			return model.Reply{}, ctx.Err()
@@ -100,7 +100,7 @@ func TestNoCallIsMadeForALostRun(t *testing.T) {
 	for name, take := range takeovers() {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t, mute)
-			s.said = talks("one")
+			s.converse = talks("one")
 			s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) {
 				t.Error("it was called after", name)
 				return tool.Result{}, nil
@@ -108,7 +108,7 @@ func TestNoCallIsMadeForALostRun(t *testing.T) {
 			run := s.post()
 			s.overtake("step/0", func() { take(s, run) })
 			require.NoError(t, s.worker.Handle(t.Context(), run), name)
-			assert.Len(t, s.asked, 1, name)
+			assert.Len(t, s.requests, 1, name)
 			assert.Empty(t, s.journal(run), name)
 		})
 	}
@@ -120,8 +120,8 @@ func TestNoCallBeginsOnceTheLeaseMayHaveEnded(t *testing.T) {
 		for _, wall := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage(t, mute)
-				s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
-					if len(s.asked) == 1 {
+				s.converse = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+					if len(s.requests) == 1 {
 						if wall {
 							s.host.wall.Add(int64(still.Truncate(time.Millisecond))) // with the precision of the clock
 						} else {
@@ -162,8 +162,8 @@ func TestLeaseIsRenewedAfterEachThirdOfIt(t *testing.T) {
 		}), offer("quick", func(ctx context.Context) (tool.Result, error) {
 			return tool.TextResult("fine"), s.host.Sleep(ctx, 14*time.Second)
 		})}
-		s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
-			if len(s.asked) == 1 {
+		s.converse = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+			if len(s.requests) == 1 {
 				assert.Equal(t, s.host.Now().Add(lease), s.run(run).Lease.Until)
 				began, renewed = time.Now(), nil
 			}
@@ -181,11 +181,11 @@ func TestFailedRenewalIsRetriedAfterAShortWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		slow(s)
-		tries := 0
+		attempts := 0
 		s.table.fails = func(commit bool, ops []table.Op) error {
 			if commit && s.beating.Load() && renews(ops) {
-				tries++
-				require.Less(t, tries, 100)
+				attempts++
+				require.Less(t, attempts, 100)
 				return errors.New("odd")
 			}
 			return nil
@@ -193,7 +193,7 @@ func TestFailedRenewalIsRetriedAfterAShortWait(t *testing.T) {
 		run := s.post()
 		require.NoError(t, s.worker.Handle(t.Context(), run))
 		assert.Equal(t, lifecycle.Running, s.run(run).Status)
-		assert.Equal(t, 15, tries, "from a third of the lease to what is trusted of it")
+		assert.Equal(t, 15, attempts, "from a third of the lease to what is trusted of it")
 	})
 }
 
@@ -204,7 +204,7 @@ func TestStepsOfAnUnknownCommitAreNotJournalledAgain(t *testing.T) {
 		s := newStage(t, mute)
 		ctx, stop := context.WithCancel(t.Context())
 		s.worker.Drain = drain
-		s.said = talks("one")
+		s.converse = talks("one")
 		s.tools = []tool.Offer{fine("one")}
 		failed := 0
 		s.table.fails = func(_ bool, ops []table.Op) error {
@@ -221,7 +221,7 @@ func TestStepsOfAnUnknownCommitAreNotJournalledAgain(t *testing.T) {
 		assert.Empty(t, s.journal(run))
 		require.NoError(t, s.worker.Handle(t.Context(), run))
 		assert.Equal(t, lifecycle.Completed, s.run(run).Status)
-		assert.Len(t, s.asked, 3)
+		assert.Len(t, s.requests, 3)
 		assert.EqualValues(t, 3, s.run(run).Usage.ModelCalls)
 	})
 }
@@ -230,13 +230,13 @@ func TestStepsOfAnUnknownCommitAreNotJournalledAgain(t *testing.T) {
 func TestReleaseJournalsNewSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
-		said := func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
-			if len(s.asked) < 3 {
+		converse := func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+			if len(s.requests) < 3 {
 				return calls("one"), nil
 			}
 			return talks()(ctx, r, emit)
 		}
-		s.said = s.leaves(2, said)
+		s.converse = s.leaves(2, converse)
 		made := 0
 		s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) {
 			made++
@@ -247,7 +247,7 @@ func TestReleaseJournalsNewSteps(t *testing.T) {
 		assert.Len(t, s.journal(run), 3)
 		require.NoError(t, s.worker.Handle(t.Context(), run))
 		assert.Equal(t, lifecycle.Completed, s.run(run).Status)
-		assert.Len(t, s.asked, 3, "none was asked twice")
+		assert.Len(t, s.requests, 3, "none was asked twice")
 		assert.Equal(t, 2, made)
 	})
 }
@@ -256,13 +256,13 @@ func TestReleaseJournalsNewSteps(t *testing.T) {
 func TestReleaseWithoutAStepKeepsTheCountOfCrashes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
-		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) { panic("oops") }
+		s.converse = func(context.Context, model.Request, func(string)) (model.Reply, error) { panic("oops") }
 		run := s.post()
 		s.handle(t.Context(), run)
 		assert.Equal(t, 1, s.run(run).Crashes)
 		s.worker.Drain = drain
 		ctx, stop := context.WithCancel(t.Context())
-		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+		s.converse = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
 			stop()
 			hang(ctx)
 			return model.Reply{}, ctx.Err()
@@ -276,7 +276,7 @@ func TestReleaseWithoutAStepKeepsTheCountOfCrashes(t *testing.T) {
 // A file is stored even if the run changes at the same time, unless the run is lost or keeps changing.
 func TestFileIsStoredThoughTheRunChangesMeanwhile(t *testing.T) {
 	draws := func(s *stage) {
-		s.said = talks("draw")
+		s.converse = talks("draw")
 		s.tools = []tool.Offer{offer("draw", func(context.Context) (tool.Result, error) {
 			return tool.Result{Files: []tool.File{cat}}, nil
 		})}
@@ -295,17 +295,17 @@ func TestFileIsStoredThoughTheRunChangesMeanwhile(t *testing.T) {
 		s := newStage(t, mute)
 		draws(s)
 		run := s.post()
-		tries := 0
+		attempts := 0
 		s.table.before = func(_ context.Context, commit bool, ops []table.Op) {
 			if commit && writes(ops, itsRow) && !writes(ops, "step/0") && !writes(ops, "status") {
-				tries++
-				s.transition(run, lifecycle.Postpone{Due: s.host.Now().Add(time.Duration(tries) * time.Minute)})
+				attempts++
+				s.transition(run, lifecycle.Postpone{Due: s.host.Now().Add(time.Duration(attempts) * time.Minute)})
 			}
 		}
 		require.NoError(t, s.worker.Handle(t.Context(), run))
 		assert.Empty(t, s.result(run).Files)
 		assert.Equal(t, "[5 bytes of text/plain; they are not stored]", s.result(run).Steps[0].Output)
-		assert.Equal(t, 16, tries)
+		assert.Equal(t, 16, attempts)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
@@ -340,7 +340,7 @@ func TestFileIsStoredThoughTheRunChangesMeanwhile(t *testing.T) {
 func TestEachAttemptStoresItsOwnFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
-		s.said = talks("draw")
+		s.converse = talks("draw")
 		long := strings.Repeat("long ", 100_000)
 		s.tools = []tool.Offer{offer("draw", func(context.Context) (tool.Result, error) {
 			return tool.Result{Text: long, Files: []tool.File{{Name: "cat.txt", Data: []byte("miaow")}}}, nil

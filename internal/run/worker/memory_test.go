@@ -52,12 +52,12 @@ func TestTheLargestMessageFitsIntoAFunction(t *testing.T) {
 	for _, provider := range []string{"openai", "anthropic"} {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 		child.Env = append(os.Environ(), modelAddress+"="+provider+" "+served.URL)
-		said, err := child.CombinedOutput()
-		require.NoError(t, err, string(said))
+		output, err := child.CombinedOutput()
+		require.NoError(t, err, string(output))
 		var most int64
-		_, rest, _ := strings.Cut(string(said), "VmHWM:")
+		_, rest, _ := strings.Cut(string(output), "VmHWM:")
 		_, err = fmt.Sscanf(rest, "%d", &most)
-		require.NoError(t, err, string(said))
+		require.NoError(t, err, string(output))
 		t.Logf("%s: %d MB", provider, most>>10)
 		assert.Less(t, most<<10, int64(functionMemory), provider)
 	}

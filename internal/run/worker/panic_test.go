@@ -16,8 +16,8 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// places are where an attempt may panic: each plants a panic for the first n attempts.
-func places() map[string]func(s *stage, bad func() bool) {
+// panicPoints are where an attempt may panic: each plants a panic for the first n attempts.
+func panicPoints() map[string]func(s *stage, bad func() bool) {
 	oops := func(bad func() bool) {
 		if bad() {
 			panic("oops")
@@ -26,20 +26,20 @@ func places() map[string]func(s *stage, bad func() bool) {
 	fine := func() (tool.Result, error) { return tool.TextResult("fine"), nil }
 	return map[string]func(s *stage, bad func() bool){
 		"the model": func(s *stage, bad func() bool) {
-			s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+			s.converse = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 				oops(bad)
 				return talks()(ctx, r, emit)
 			}
 		},
 		"a tool": func(s *stage, bad func() bool) {
-			s.said = talks("one")
+			s.converse = talks("one")
 			s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) {
 				oops(bad)
 				return fine()
 			})}
 		},
 		"one of two parallel calls": func(s *stage, bad func() bool) {
-			s.said = talks("one", "two")
+			s.converse = talks("one", "two")
 			s.tools = []tool.Offer{
 				offer("one", func(context.Context) (tool.Result, error) { oops(bad); return fine() }),
 				offer("two", func(ctx context.Context) (tool.Result, error) {
@@ -63,7 +63,7 @@ func places() map[string]func(s *stage, bad func() bool) {
 			s.frames.before = func(context.Context, bool, []table.Op) { oops(bad) }
 		},
 		"the end of the run": func(s *stage, bad func() bool) {
-			s.said = talks()
+			s.converse = talks()
 			s.table.before = func(_ context.Context, _ bool, ops []table.Op) {
 				for _, op := range ops {
 					if strings.Contains(string(op.Item.Body), `"status":"completed"`) {
@@ -77,7 +77,7 @@ func places() map[string]func(s *stage, bad func() bool) {
 
 // slow makes the model take longer than a lease.
 func slow(s *stage) {
-	s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+	s.converse = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 		s.beating.Store(true)
 		defer s.beating.Store(false)
 		if err := s.host.Sleep(ctx, 3*lease); err != nil {
@@ -88,7 +88,7 @@ func slow(s *stage) {
 }
 
 func TestPanicCountsAsALostAttempt(t *testing.T) {
-	for name, plant := range places() {
+	for name, plant := range panicPoints() {
 		for _, times := range []int64{1, 1000} {
 			t.Run(name+map[bool]string{true: ", once", false: ", always"}[times == 1], func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

@@ -30,7 +30,7 @@ func TestPauseRecordsTheAgentVersionOfThatMoment(t *testing.T) {
 			require.NoError(t, err)
 		}
 		edit(true, func(spec *catalog.AgentSpec) { spec.Approval.Mode = "always" }) // version 2
-		s.said = talks("act")
+		s.converse = talks("act")
 		s.tools = []tool.Offer{offer("act", func(context.Context) (tool.Result, error) { return tool.Result{}, nil })}
 		id := s.post()
 		changes := 0
@@ -72,7 +72,7 @@ func TestACallNeedsTheApprovalsOfThePublishedVersion(t *testing.T) {
 				})
 			require.NoError(t, err)
 		}
-		s.said = talks("act")
+		s.converse = talks("act")
 		s.tools = []tool.Offer{offer("act", func(context.Context) (tool.Result, error) { return tool.Result{}, nil })}
 		s.listed = []tool.Offer{{Spec: tool.Spec{Name: "act"}}, {Spec: tool.Spec{Name: "other"}}}
 		comesTo := func(status lifecycle.Status, id string) {

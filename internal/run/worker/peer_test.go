@@ -25,7 +25,7 @@ func TestACancelInAStreamOfLlamaCountsAndKeepsItsText(t *testing.T) {
 	s := newStage(t, local)
 	var run string
 	var streamed strings.Builder
-	s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+	s.converse = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 		pieces := 0
 		return llama.Converse(ctx, r, func(text string) {
 			emit(text)

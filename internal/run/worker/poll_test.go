@@ -17,22 +17,22 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// glancing is a table in which a check of a row is a different call from a read, as in DynamoDB. It counts both.
-type glancing struct {
+// pollCounter is a table in which a check of a row is a different call from a read, as in DynamoDB. It counts both.
+type pollCounter struct {
 	table.Table
 
-	reads, glances atomic.Int64
-	seen           func(table.Mark) table.Mark // by checks that lag; nil: they do not
+	reads, polls atomic.Int64
+	seen         func(table.Mark) table.Mark // by checks that lag; nil: they do not
 }
 
-func (g *glancing) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+func (g *pollCounter) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
 	g.reads.Add(1)
 	return g.Table.Get(ctx, keys...)
 }
 
-func (g *glancing) Glance(ctx context.Context, keys ...table.Key) ([]table.Mark, error) {
-	g.glances.Add(1)
-	marks, err := table.Glance(ctx, g.Table, keys...)
+func (g *pollCounter) Poll(ctx context.Context, keys ...table.Key) ([]table.Mark, error) {
+	g.polls.Add(1)
+	marks, err := table.Poll(ctx, g.Table, keys...)
 	for i := range marks {
 		if g.seen != nil {
 			marks[i] = g.seen(marks[i])
@@ -41,11 +41,11 @@ func (g *glancing) Glance(ctx context.Context, keys ...table.Key) ([]table.Mark,
 	return marks, err
 }
 
-// glances runs a test with a worker whose store is such a table.
-func glances(t *testing.T, test func(s *stage, g *glancing)) {
+// polls runs a test with a worker whose store is such a table.
+func withPollCounter(t *testing.T, test func(s *stage, g *pollCounter)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, polling)
-		g := &glancing{Table: s.table}
+		g := &pollCounter{Table: s.table}
 		s.worker.Store = record.New(g, &memblob.Store{}, s.host)
 		test(s, g)
 	})
@@ -53,25 +53,25 @@ func glances(t *testing.T, test func(s *stage, g *glancing)) {
 
 // A read of DynamoDB costs as much as two of these checks, and nine of ten polls find no change.
 func TestAPollReadsNothingWhereNothingChanged(t *testing.T) {
-	glances(t, func(s *stage, g *glancing) {
-		var reads, looks int64
-		s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
-			before, looked := g.reads.Load(), g.glances.Load()
+	withPollCounter(t, func(s *stage, g *pollCounter) {
+		var reads, polls int64
+		s.converse = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+			before, pollsBefore := g.reads.Load(), g.polls.Load()
 			time.Sleep(lease) // and it is renewed meanwhile
-			reads, looks = g.reads.Load()-before, g.glances.Load()-looked
+			reads, polls = g.reads.Load()-before, g.polls.Load()-pollsBefore
 			return talks()(ctx, r, emit)
 		}
 		id := s.post()
 		s.handle(s.Context(), id)
 		assert.Equal(s, lifecycle.Completed, s.run(id).Status)
 		assert.Zero(s, reads)
-		assert.GreaterOrEqual(s, looks, int64(lease/s.worker.Tick)-1)
+		assert.GreaterOrEqual(s, polls, int64(lease/s.worker.Tick)-1)
 	})
 }
 
 func TestAPollThatSeesAChangeReadsIt(t *testing.T) {
-	glances(t, func(s *stage, _ *glancing) {
-		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+	withPollCounter(t, func(s *stage, _ *pollCounter) {
+		s.converse = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
 			return model.Reply{}, errors.Join(errors.New("cut"), s.host.Sleep(ctx, lease))
 		}
 		id := s.post()
@@ -92,9 +92,9 @@ func TestAPollThatLagsEndsNoRun(t *testing.T) {
 		"nothing":            func(table.Mark) table.Mark { return table.Mark{} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			glances(t, func(s *stage, g *glancing) {
+			withPollCounter(t, func(s *stage, g *pollCounter) {
 				g.seen = seen
-				s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+				s.converse = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 					time.Sleep(lease)
 					return talks()(ctx, r, emit)
 				}

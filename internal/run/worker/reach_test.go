@@ -25,7 +25,7 @@ type circle struct {
 
 	group, closed      string
 	insider, outsider  tenant.Principal
-	heard              string // all texts that the model got in the last conversation
+	received           string // all texts that the model got in the last conversation
 	tenants            *tenant.Tenants
 	insiders, outsides string // their API keys
 }
@@ -33,9 +33,9 @@ type circle struct {
 func newCircle(t *testing.T) *circle {
 	c := &circle{stage: newStage(t, polling)}
 	c.tenants = c.intake.Tenants
-	c.said = func(_ context.Context, r model.Request, _ func(string)) (model.Reply, error) {
+	c.converse = func(_ context.Context, r model.Request, _ func(string)) (model.Reply, error) {
 		b, err := json.Marshal(r.Messages)
-		c.heard = string(b)
+		c.received = string(b)
 		return model.Reply{Text: "yes", Finish: "stop"}, err
 	}
 	name := "g"
@@ -135,35 +135,35 @@ func (c *circle) send(who tenant.Principal, agent, text string) string {
 // begins.
 func TestModelIsShownOnlyTurnsThatTheSenderMayReach(t *testing.T) {
 	for name, one := range map[string]struct {
-		tell  func(c *circle) string
+		send  func(c *circle) string
 		shown bool
 	}{
-		"parked behind a parked message": {tell: func(c *circle) string {
+		"parked behind a parked message": {send: func(c *circle) string {
 			c.send(c.outsider, c.agent, "hello")
 			c.send(c.insider, c.closed, secret)
 			return c.send(c.outsider, c.agent, "what did they say?")
 		}},
-		"a followup behind a parked message": {tell: func(c *circle) string {
+		"a followup behind a parked message": {send: func(c *circle) string {
 			run := c.send(c.outsider, c.agent, "hello")
 			c.send(c.insider, c.closed, secret)
 			posted, err := c.intake.Followup(c.Context(), c.outsider, run, "what did they say?", "")
 			require.NoError(c, err)
 			return posted.Parked.ParkedID
 		}},
-		"its sender left the group": {tell: func(c *circle) string {
+		"its sender left the group": {send: func(c *circle) string {
 			c.send(c.insider, c.closed, secret)
 			c.drive()
 			run := c.send(c.insider, c.agent, "again")
 			c.join(false)
 			return run
 		}},
-		"its sender left the group and continues with that agent": {tell: func(c *circle) string {
+		"its sender left the group and continues with that agent": {send: func(c *circle) string {
 			c.send(c.insider, c.closed, secret)
 			run := c.send(c.insider, c.closed, "again")
 			c.join(false)
 			return run
 		}},
-		"the agent was closed": {tell: func(c *circle) string {
+		"the agent was closed": {send: func(c *circle) string {
 			c.restrict(c.closed)
 			c.send(c.outsider, c.closed, secret)
 			c.drive()
@@ -171,17 +171,17 @@ func TestModelIsShownOnlyTurnsThatTheSenderMayReach(t *testing.T) {
 			c.restrict(c.closed, c.group)
 			return run
 		}},
-		"the agent was deleted": {tell: func(c *circle) string {
+		"the agent was deleted": {send: func(c *circle) string {
 			c.send(c.outsider, c.agent, "hello")
 			c.send(c.insider, c.closed, secret)
 			run := c.send(c.outsider, c.agent, "again")
 			for range 2 { // its two predecessors
-				c.handle(c.Context(), <-c.nudges.sent)
+				c.handle(c.Context(), <-c.wakeups.sent)
 			}
 			require.NoError(c, c.tenants.RemoveAgent(c.Context(), c.who, c.closed))
 			return run
 		}},
-		"the group was deleted": {tell: func(c *circle) string {
+		"the group was deleted": {send: func(c *circle) string {
 			c.send(c.insider, c.closed, secret)
 			c.drive()
 			run := c.send(c.insider, c.agent, "again")
@@ -189,7 +189,7 @@ func TestModelIsShownOnlyTurnsThatTheSenderMayReach(t *testing.T) {
 			require.NoError(c, err)
 			return run
 		}},
-		"an admin has become a member": {tell: func(c *circle) string {
+		"an admin has become a member": {send: func(c *circle) string {
 			admin := c.as(c.colleague("admin@example.com", tenant.LevelAdmin))
 			c.send(c.insider, c.closed, secret)
 			run := c.send(admin, c.agent, "again")
@@ -199,12 +199,12 @@ func TestModelIsShownOnlyTurnsThatTheSenderMayReach(t *testing.T) {
 			require.NoError(c, err)
 			return run
 		}},
-		"a sender that may reach it": {shown: true, tell: func(c *circle) string {
+		"a sender that may reach it": {shown: true, send: func(c *circle) string {
 			c.send(c.outsider, c.agent, "hello")
 			c.send(c.insider, c.closed, secret)
 			return c.send(c.insider, c.agent, "again")
 		}},
-		"an admin": {shown: true, tell: func(c *circle) string {
+		"an admin": {shown: true, send: func(c *circle) string {
 			c.send(c.insider, c.closed, secret)
 			return c.send(c.as(c.colleague("admin@example.com", tenant.LevelAdmin)), c.agent, "again")
 		}},
@@ -212,14 +212,14 @@ func TestModelIsShownOnlyTurnsThatTheSenderMayReach(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCircle(t)
-				run := one.tell(c)
+				run := one.send(c)
 				c.drive()
 				require.Equal(t, lifecycle.Completed, c.run(run).Status)
-				require.NotEmpty(t, c.heard)
+				require.NotEmpty(t, c.received)
 				if one.shown {
-					assert.Contains(t, c.heard, secret)
+					assert.Contains(t, c.received, secret)
 				} else {
-					assert.NotContains(t, c.heard, secret)
+					assert.NotContains(t, c.received, secret)
 				}
 			})
 		})
@@ -232,9 +232,9 @@ func TestResumedRunIsShownWhatTheSenderMayReachByThen(t *testing.T) {
 		c := newCircle(t)
 		c.send(c.insider, c.closed, secret)
 		c.drive()
-		hear := c.said
-		c.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
-			reply, err := hear(ctx, r, emit)
+		converse := c.converse
+		c.converse = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+			reply, err := converse(ctx, r, emit)
 			if r.Messages[len(r.Messages)-1].Role == model.User {
 				reply = model.Reply{
 					Finish: "tool_calls",
@@ -246,7 +246,7 @@ func TestResumedRunIsShownWhatTheSenderMayReachByThen(t *testing.T) {
 		run := c.send(c.insider, c.agent, "again")
 		c.drive()
 		require.Equal(t, lifecycle.AwaitingInput, c.run(run).Status)
-		require.Contains(t, c.heard, secret)
+		require.Contains(t, c.received, secret)
 		c.join(false)
 		admin := c.as(c.insiders) // a user who has left may not answer in that chat
 		admin.Level = tenant.LevelAdmin
@@ -255,7 +255,7 @@ func TestResumedRunIsShownWhatTheSenderMayReachByThen(t *testing.T) {
 		}, nil, nil)
 		require.NoError(t, err)
 		c.drive()
-		require.Contains(t, c.heard, "that one")
-		assert.NotContains(t, c.heard, secret)
+		require.Contains(t, c.received, "that one")
+		assert.NotContains(t, c.received, secret)
 	})
 }

@@ -23,8 +23,8 @@ func TestARunWithoutRoomOnTheDiskFails(t *testing.T) {
 		return func(s *stage) {
 			s.tools = []tool.Offer{offer("look",
 				func(context.Context) (tool.Result, error) { return tool.TextResult(text), nil })}
-			s.said = func(_ context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
-				if len(s.asked) == 1 {
+			s.converse = func(_ context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+				if len(s.requests) == 1 {
 					reply := calls("look")
 					reply.Text = text
 					return reply, nil
@@ -38,8 +38,8 @@ func TestARunWithoutRoomOnTheDiskFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		made, full func(*stage)
 	}{
-		"a large answer": {func(s *stage) { s.said = says(long) }, noBlobs},
-		"a small answer": {func(s *stage) { s.said = says(long[:1000]) }, noRows},
+		"a large answer": {func(s *stage) { s.converse = textReply(long) }, noBlobs},
+		"a small answer": {func(s *stage) { s.converse = textReply(long[:1000]) }, noRows},
 		"a large step":   {returns(long), noBlobs},
 		"a small step":   {returns("text"), noRows},
 		"a pause": {func(s *stage) {
@@ -60,8 +60,8 @@ func TestARunWithoutRoomOnTheDiskFails(t *testing.T) {
 
 			s = newStage(t, mute)
 			c.made(s)
-			answers := s.said
-			s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+			answers := s.converse
+			s.converse = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 				s.cancel(run)
 				return answers(ctx, r, emit)
 			}
@@ -78,8 +78,8 @@ func TestACancelledRunNeedsNoRoomForItsText(t *testing.T) {
 	s := newStage(t, mute)
 	s.tools = []tool.Offer{fine("look")}
 	var run string
-	s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) {
-		if len(s.asked) == 1 {
+	s.converse = func(context.Context, model.Request, func(string)) (model.Reply, error) {
+		if len(s.requests) == 1 {
 			reply := calls("look")
 			reply.Text = strings.Repeat("long ", 10_000)
 			return reply, nil
@@ -114,7 +114,7 @@ func TestAFileWithoutRoomIsNotKept(t *testing.T) {
 				{Name: "cat.txt", ContentType: "text/plain", Data: []byte("miaow")},
 			}}, nil
 		})}
-		s.said = talks("draw")
+		s.converse = talks("draw")
 		run := s.post()
 		s.handle(t.Context(), run)
 		require.Equal(t, lifecycle.Completed, s.run(run).Status)

@@ -29,40 +29,40 @@ var scenarios = map[string]struct {
 	then  lifecycle.Status
 }{
 	"an answer": {func(s *stage) string {
-		s.said = talks()
+		s.converse = talks()
 		return s.send(intake.Message{Text: "hello", Files: []record.FileRef{s.file("a.txt", "swordfish")}}).Run.ID()
 	}, lifecycle.Completed},
 	"a long message, and a long answer": {func(s *stage) string {
-		s.said = says(strings.Repeat("long ", 5000))
+		s.converse = textReply(strings.Repeat("long ", 5000))
 		return s.send(intake.Message{Text: strings.Repeat("long ", 5000)}).Run.ID()
 	}, lifecycle.Completed},
 	"a call of a tool": {func(s *stage) string {
-		s.said = talks("one")
+		s.converse = talks("one")
 		s.tools = []tool.Offer{fine("one")}
 		return s.post()
 	}, lifecycle.Completed},
 	"an agent with a budget": {func(s *stage) string {
 		most := int64(1 << 20)
 		s.edit(func(spec *catalog.AgentSpec) { spec.Budget = &record.Budget{Period: "month", MaxTokens: &most} })
-		s.said = talks()
+		s.converse = talks()
 		return s.post()
 	}, lifecycle.Completed},
 	"a next turn": {func(s *stage) string {
-		s.said = says(strings.Repeat("long ", 5000))
+		s.converse = textReply(strings.Repeat("long ", 5000))
 		s.send(intake.Message{Text: strings.Repeat("long ", 5000), ChatID: "c"})
 		s.drive()
 		return s.send(intake.Message{Text: "next", ChatID: "c"}).Run.ID()
 	}, lifecycle.Completed},
 	"a parked message": {func(s *stage) string {
-		s.said = talks()
+		s.converse = talks()
 		s.send(intake.Message{Text: "first", ChatID: "c"})
 		parked := s.send(intake.Message{Text: "second", ChatID: "c", Enqueue: true}).Parked.ParkedID
-		s.handle(s.Context(), <-s.nudges.sent)
+		s.handle(s.Context(), <-s.wakeups.sent)
 		return parked
 	}, lifecycle.Completed},
 	"a call that needs approval": {func(s *stage) string {
 		s.edit(func(spec *catalog.AgentSpec) { spec.Approval.Mode = "always" })
-		s.said = talks("one")
+		s.converse = talks("one")
 		s.tools = []tool.Offer{fine("one")}
 		return s.post()
 	}, lifecycle.AwaitingInput},
@@ -74,7 +74,7 @@ var scenarios = map[string]struct {
 		return run
 	}, lifecycle.Completed},
 	"an unavailable provider": {func(s *stage) string {
-		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) {
+		s.converse = func(context.Context, model.Request, func(string)) (model.Reply, error) {
 			return model.Reply{}, errors.New("away")
 		}
 		return s.post()
@@ -83,7 +83,7 @@ var scenarios = map[string]struct {
 		seconds := 10
 		s.edit(func(spec *catalog.AgentSpec) { spec.Limits.MaxActiveSeconds = &seconds })
 		s.worker.Lease, s.worker.Drain = 10*lease, drain // no renewal is written meanwhile
-		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+		s.converse = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
 			hang(ctx)
 			return model.Reply{}, ctx.Err()
 		}
@@ -92,13 +92,13 @@ var scenarios = map[string]struct {
 	"a cancel before a call":     {cancels(calls("one")), lifecycle.Cancelled},
 	"a cancel before the answer": {cancels(model.Reply{Text: "done", Finish: "stop"}), lifecycle.Cancelled},
 	"a step that cannot be stored": {func(s *stage) string {
-		s.said = talks("one")
+		s.converse = talks("one")
 		s.tools = []tool.Offer{fine("one")}
 		s.refuses(`step/0`)
 		return s.post()
 	}, lifecycle.Failed},
 	"an answer that cannot be stored": {func(s *stage) string {
-		s.said = talks()
+		s.converse = talks()
 		s.refuses(`"status":"completed"`)
 		return s.post()
 	}, lifecycle.Failed},
@@ -108,19 +108,19 @@ var scenarios = map[string]struct {
 		return run
 	}, lifecycle.Failed},
 	"a process that stops": {func(s *stage) string {
-		s.said = s.leaves(1, talks("one"))
+		s.converse = s.leaves(1, talks("one"))
 		s.tools = []tool.Offer{fine("one")}
 		return s.post()
 	}, lifecycle.Running},
 	"a process that stops before a step that cannot be stored": {func(s *stage) string {
-		s.said = s.leaves(1, talks("one"))
+		s.converse = s.leaves(1, talks("one"))
 		s.tools = []tool.Offer{fine("one")}
 		s.refuses(`step/0`)
 		return s.post()
 	}, lifecycle.Failed},
 	"a process that stops, and a cancel": {func(s *stage) string {
 		cancel := cancels(calls("one"))(s)
-		s.said = s.leaves(1, s.said)
+		s.converse = s.leaves(1, s.converse)
 		return cancel
 	}, lifecycle.Cancelled},
 	"a run that was not started in time": {func(s *stage) string {
@@ -206,11 +206,11 @@ func TestWorkerLeavesARunThatAnotherChangedFirst(t *testing.T) {
 	for name, act := range rivals {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t, mute)
-			s.said = talks()
+			s.converse = talks()
 			run := s.post()
 			s.overtake(`"status":"running"`, func() { act(s, run) })
 			require.NoError(t, s.worker.Handle(t.Context(), run), name)
-			assert.Empty(t, s.asked, name)
+			assert.Empty(t, s.requests, name)
 		})
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t, mute)
@@ -224,7 +224,7 @@ func TestWorkerLeavesARunThatAnotherChangedFirst(t *testing.T) {
 		})
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t, mute)
-			s.said = talks()
+			s.converse = talks()
 			run := s.post()
 			s.overtake(`"status":"completed"`, func() {
 				if name == "another worker" {
@@ -257,7 +257,7 @@ func TestWorkerLeavesARunThatAnotherChangedFirst(t *testing.T) {
 func TestClaimWithALostResponseHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
-		s.said = talks()
+		s.converse = talks()
 		run := s.post()
 		s.table.after = func(ops []table.Op) error {
 			if !writes(ops, `"status":"running"`) {
@@ -294,8 +294,8 @@ func (s *stage) publicState(run string) string {
 		publicState = append(publicState, step.Index, step.Kind, step.Text, len(step.Calls), step.Name, step.Outcome,
 			step.Output)
 	}
-	if len(s.asked) > 0 {
-		publicState = append(publicState, s.asked[len(s.asked)-1].Messages)
+	if len(s.requests) > 0 {
+		publicState = append(publicState, s.requests[len(s.requests)-1].Messages)
 	}
 	return strings.ReplaceAll(fmt.Sprintf("%+v", publicState), run, "RUN")
 }
@@ -321,17 +321,17 @@ func (s *stage) overtake(part string, act func()) {
 }
 
 // leaves is a model during whose call n the process is stopped.
-func (s *stage) leaves(n int, said talk) talk {
+func (s *stage) leaves(n int, converse talk) talk {
 	ctx, stop := context.WithCancel(s.Context())
 	s.worker.Drain, s.context = drain, ctx
 	return func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
-		if len(s.asked) == n {
+		if len(s.requests) == n {
 			stop()
 			if err := s.host.Sleep(ctx, time.Second); err != nil {
 				return model.Reply{}, err
 			}
 		}
-		return said(ctx, r, emit)
+		return converse(ctx, r, emit)
 	}
 }
 
@@ -345,7 +345,7 @@ func (s *stage) erase(run string) {
 // asks is a run whose agent asks its user a question.
 func asks(s *stage) (run string) {
 	s.edit(func(spec *catalog.AgentSpec) { spec.CanAsk = true })
-	s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+	s.converse = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 		if len(r.Messages) > 1 {
 			return talks()(ctx, r, emit)
 		}
@@ -360,7 +360,7 @@ func asks(s *stage) (run string) {
 func cancels(reply model.Reply) func(s *stage) string {
 	return func(s *stage) string {
 		run := s.post()
-		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) {
+		s.converse = func(context.Context, model.Request, func(string)) (model.Reply, error) {
 			fails := s.table.fails
 			s.table.fails = nil
 			s.transition(run, lifecycle.Cancel{})
@@ -378,7 +378,7 @@ func fine(name string) tool.Offer {
 
 type talk = func(context.Context, model.Request, func(string)) (model.Reply, error)
 
-func says(text string) talk {
+func textReply(text string) talk {
 	return func(context.Context, model.Request, func(string)) (model.Reply, error) {
 		return model.Reply{Text: text, Finish: "stop"}, nil
 	}

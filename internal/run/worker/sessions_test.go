@@ -22,7 +22,7 @@ func TestSessionsOfToolsEndWithTheirAttempt(t *testing.T) {
 		"a pause":   {func(s *stage, _ string) { s.tools[1].Approval.Mode = "always" }, lifecycle.AwaitingInput},
 		"a cancel":  {func(s *stage, id string) { s.transition(id, lifecycle.Cancel{}) }, lifecycle.Cancelled},
 		"a panic of the model": {func(s *stage, _ string) {
-			s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) { panic("oops") }
+			s.converse = func(context.Context, model.Request, func(string)) (model.Reply, error) { panic("oops") }
 		}, lifecycle.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestSessionsOfToolsEndWithTheirAttempt(t *testing.T) {
 				s := newStage(t, local)
 				open, ended := false, 0
 				var id string
-				s.said = talks("one", "two")
+				s.converse = talks("one", "two")
 				two := offer("two", func(context.Context) (tool.Result, error) { return tool.Result{}, nil })
 				one := offer("one", func(context.Context) (tool.Result, error) {
 					open = true

@@ -48,27 +48,27 @@ const (
 type stage struct {
 	*testing.T
 
-	host   *clocks
-	store  *record.Store
-	table  *hooked // of runs
-	frames *hooked // the table of the streams
-	hub    *stream.Hub
-	intake *intake.Intake
-	worker *worker.Worker
-	who    tenant.Principal
-	agent  string
-	said   func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error)
-	tools  []tool.Offer
-	listed []tool.Offer // of the toolkits of another version
-	log    lockedBuffer
-	nudges *nudges
-	room   atomic.Int64 // on the disk for each blob, in bytes
-	rows   atomic.Int64 // on the disk for growing rows, in bytes
-	blobs  *limited
+	host     *clocks
+	store    *record.Store
+	table    *hooked // of runs
+	frames   *hooked // the table of the streams
+	hub      *stream.Hub
+	intake   *intake.Intake
+	worker   *worker.Worker
+	who      tenant.Principal
+	agent    string
+	converse func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error)
+	tools    []tool.Offer
+	listed   []tool.Offer // of the toolkits of another version
+	log      lockedBuffer
+	wakeups  *wakeups
+	room     atomic.Int64 // on the disk for each blob, in bytes
+	rows     atomic.Int64 // on the disk for growing rows, in bytes
+	blobs    *limited
 
-	asked   []model.Request // of the model, in order
-	beating atomic.Bool     // the model is working
-	context context.Context // the process's
+	requests []model.Request // of the model, in order
+	beating  atomic.Bool     // the model is working
+	context  context.Context // the process's
 }
 
 // hooked is a table that calls functions before each call: to count, to hang, to panic or to fail.
@@ -165,19 +165,19 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// nudges is a queue that keeps the messages in memory.
-type nudges struct{ sent chan string }
+// wakeups is a queue that keeps the messages in memory.
+type wakeups struct{ sent chan string }
 
-func (n *nudges) Send(_ context.Context, m queue.Message) error {
-	if m.Nudge.Kind == events.NudgeRun {
-		n.sent <- m.Nudge.ID
+func (n *wakeups) Send(_ context.Context, m queue.Message) error {
+	if m.Wakeup.Kind == events.WakeupRun {
+		n.sent <- m.Wakeup.ID
 	}
 	return nil
 }
 
 func (s *stage) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
-	s.asked = append(s.asked, r)
-	return s.said(ctx, r, emit)
+	s.requests = append(s.requests, r)
+	return s.converse(ctx, r, emit)
 }
 
 func (s *stage) Open(context.Context, string, []string) ([]tool.Offer, error) { return s.tools, nil }
@@ -186,13 +186,13 @@ func (s *stage) Listed(context.Context, string, []string) ([]tool.Offer, error) 
 
 func newStage(t *testing.T, notifier func(host.Host) stream.Notifier) *stage {
 	h := &clocks{Host: host.System()}
-	s := &stage{T: t, host: h, context: t.Context(), nudges: &nudges{make(chan string, 1000)}}
+	s := &stage{T: t, host: h, context: t.Context(), wakeups: &wakeups{make(chan string, 1000)}}
 	s.table, s.frames = &hooked{Table: memtable.New(h.Now)}, &hooked{Table: memtable.New(h.Now)}
 	s.room.Store(1 << 40)
 	s.rows.Store(1 << 40)
 	s.blobs = &limited{room: &s.room}
 	s.store = record.New(s.table, s.blobs, h).WithDisk(share.NewDisk(s.rows.Load, 0), nil)
-	tenants := tenant.New(s.store, s.store.Known(), h, tenant.Defaults{
+	tenants := tenant.New(s.store, s.store.Cached(), h, tenant.Defaults{
 		UserCap: 100, OrganizationCap: 100, RateLimit: 1, RateBurst: 1, ActiveLimit: 10 * time.Minute,
 	}, nil)
 	first, err := tenants.Bootstrap(t.Context())
@@ -211,14 +211,14 @@ func newStage(t *testing.T, notifier func(host.Host) stream.Notifier) *stage {
 	b := notifier(h)
 	log := slog.New(slog.NewTextHandler(&s.log, nil))
 	s.hub = stream.New(s.frames, b, h, log)
-	executor := &transition.Executor{Store: s.store, Queue: s.nudges, Notifier: b, Host: h, Log: log,
+	executor := &transition.Executor{Store: s.store, Queue: s.wakeups, Notifier: b, Host: h, Log: log,
 		Caps: tenants.Caps, StartDeadline: time.Hour}
 	s.intake = &intake.Intake{Executor: executor, Store: s.store, Tenants: tenants, Host: h}
 	s.worker = &worker.Worker{
-		Executor: executor, Store: s.store, Known: s.store.Known(), Hub: s.hub, Host: h, Log: log, Lease: lease,
+		Executor: executor, Store: s.store, Cached: s.store.Cached(), Hub: s.hub, Host: h, Log: log, Lease: lease,
 		PauseExpiry: time.Hour, Tick: time.Second,
 		Loop: &agent.Loop{Models: map[string]model.Model{spec.Model.Provider: s}, Host: h}, Tools: s,
-		MayReach: tenants.SenderMayReach, Reads: tenants.SenderReads, TextOf: reader.Here(s.store),
+		CanAccess: tenants.SenderMayReach, CitationFilter: tenants.SenderReads, TextOf: reader.Here(s.store),
 	}
 	if b == (silence{}) {
 		s.worker.Tick = time.Hour
@@ -328,7 +328,7 @@ func (s *stage) run(id string) record.Run {
 
 // handle handles one wakeup as in production.
 func (s *stage) handle(ctx context.Context, id string) {
-	d := queue.Delivery{Message: queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: id}}}
+	d := queue.Delivery{Message: queue.Message{Wakeup: events.Wakeup{Kind: events.WakeupRun, ID: id}}}
 	_, _ = dispatch.Guarded(ctx, d, slog.New(slog.NewTextHandler(&s.log, nil)),
 		func(ctx context.Context, id string) (time.Duration, error) {
 			return 0, s.worker.Handle(ctx, id)
@@ -339,7 +339,7 @@ func (s *stage) handle(ctx context.Context, id string) {
 func (s *stage) drive() {
 	for {
 		select {
-		case id := <-s.nudges.sent:
+		case id := <-s.wakeups.sent:
 			s.handle(s.Context(), id)
 		default:
 			return

@@ -45,7 +45,7 @@ func (r *reserved) StartIfClaimed(run string) {
 	r.hand(func(ctx context.Context) {
 		r.runID = run
 		e, err := r.Store.Run(context.WithoutCancel(ctx), record.System(), run)
-		if err == nil && r.holds(e.Value) {
+		if err == nil && r.owns(e.Value) {
 			r.begin(e)
 			err = r.run(ctx)
 		}

@@ -58,10 +58,10 @@ func (r *room) reserve(_, _ string) func(func(context.Context)) {
 
 // A run that is accepted while a worker is free is claimed in the same commit and needs no wakeup. Its client gets the
 // accepted state. Counters get both states.
-func TestAnAcceptedRunStartsAtOnceWhereAWorkerIsFree(t *testing.T) {
+func TestAnAcceptedRunStartsImmediatelyWhereAWorkerIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
-		s.said = talks()
+		s.converse = talks()
 		r := starting(s, 1)
 		var entered []lifecycle.Status
 		var events []string
@@ -82,17 +82,17 @@ func TestAnAcceptedRunStartsAtOnceWhereAWorkerIsFree(t *testing.T) {
 		assert.Equal(t, 3, run.Transition)
 		assert.False(t, run.StartedAt.IsZero())
 		assert.Equal(t, 2, commits, "it was accepted and claimed, then completed")
-		assert.Empty(t, s.nudges.sent)
+		assert.Empty(t, s.wakeups.sent)
 		assert.Equal(t, []lifecycle.Status{lifecycle.Queued, lifecycle.Running, lifecycle.Completed}, entered)
 		assert.Equal(t, []string{transition.Accepted, "claim", "complete"}, events)
 		assert.Equal(t, 1, r.free)
 	})
 }
 
-func TestAnAcceptedRunWaitsForItsNudgeWhereNoWorkerIsFree(t *testing.T) {
+func TestAnAcceptedRunWaitsForItsWakeupWhereNoWorkerIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
-		s.said = talks()
+		s.converse = talks()
 		starting(s, 0)
 		run := s.post()
 		synctest.Wait()
@@ -112,7 +112,7 @@ func TestNoRunStartsAfterItsDeadline(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, lifecycle.Queued, s.run(run).Status)
 		assert.Equal(t, 1, r.free)
-		assert.Len(t, s.nudges.sent, 1)
+		assert.Len(t, s.wakeups.sent, 1)
 	})
 }
 
@@ -121,24 +121,24 @@ func TestNoRunStartsAfterItsDeadline(t *testing.T) {
 func TestAWorkerStartsOnlyWhatIsStoredWithItsClaim(t *testing.T) {
 	away := func(kind table.Kind) error { return &table.Error{Kind: kind, Err: errors.New("away")} }
 	for name, c := range map[string]struct {
-		fails  error // of the commit, which is not made
-		lost   error // of a commit that is made
-		panics bool
-		dies   bool                       // it panics when the commit is made
-		meant  func(s *stage, run string) // happens before the commit's result is read
-		asked  int
+		fails    error // of the commit, which is not made
+		lost     error // of a commit that is made
+		panics   bool
+		dies     bool                       // it panics when the commit is made
+		meant    func(s *stage, run string) // happens before the commit's result is read
+		requests int
 	}{
 		"it fails":                 {fails: away(table.Down)},
-		"its answer is lost":       {lost: away(table.Unknown), asked: 1},
+		"its answer is lost":       {lost: away(table.Unknown), requests: 1},
 		"it panics":                {panics: true},
-		"it panics late":           {dies: true, asked: 1},
+		"it panics late":           {dies: true, requests: 1},
 		"it panics after its end":  {dies: true, meant: theEnd},
 		"its answer is lost late":  {lost: away(table.Unknown), meant: theEnd},
 		"it is made, then removed": {lost: away(table.Unknown), meant: theRemoval},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t, local)
-			s.said = talks()
+			s.converse = talks()
 			r := starting(s, 1)
 			var run string
 			accepts := func(ops []table.Op) bool {
@@ -173,13 +173,13 @@ func TestAWorkerStartsOnlyWhatIsStoredWithItsClaim(t *testing.T) {
 			}
 			died := host.Catch(func() {
 				_, err := s.intake.Post(t.Context(), s.who, intake.Message{AgentID: s.agent, Text: "hello"})
-				assert.Equal(t, c.asked == 0, err != nil, name) // a committed write is found by its write id
+				assert.Equal(t, c.requests == 0, err != nil, name) // a committed write is found by its write id
 			})
 			assert.Equal(t, c.panics || c.dies, died != nil, name)
 			synctest.Wait()
-			assert.Len(t, s.asked, c.asked, name)
+			assert.Len(t, s.requests, c.requests, name)
 			assert.Equal(t, 1, r.free, name)
-			if c.asked > 0 {
+			if c.requests > 0 {
 				assert.Equal(t, lifecycle.Completed, s.run(run).Status, name)
 			}
 		})
@@ -190,7 +190,7 @@ func TestAWorkerStartsOnlyWhatIsStoredWithItsClaim(t *testing.T) {
 func TestAConflictGivesTheWorkerBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
-		s.said = talks()
+		s.converse = talks()
 		r := starting(s, 1)
 		first := s.send(intake.Message{Text: "hello", ChatID: "c1"})
 		synctest.Wait()
@@ -206,7 +206,7 @@ func TestAConflictGivesTheWorkerBack(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, lifecycle.Completed, s.run(first.Run.ID()).Status)
 		assert.Equal(t, lifecycle.Queued, s.run(other).Status)
-		assert.Len(t, s.asked, 1)
+		assert.Len(t, s.requests, 1)
 		assert.Equal(t, 1, r.free)
 	})
 }
@@ -215,17 +215,17 @@ func TestAConflictGivesTheWorkerBack(t *testing.T) {
 func TestARunOfAProcessThatDiesAtItsStartIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
-		s.said = talks()
+		s.converse = talks()
 		r := starting(s, 1)
 		r.dead = true
 		run := s.post()
 		s.handle(t.Context(), run)
-		assert.Empty(t, s.asked, "the lease protects it")
+		assert.Empty(t, s.requests, "the lease protects it")
 		time.Sleep(lease)
 		s.handle(t.Context(), run)
 		assert.Equal(t, lifecycle.Completed, s.run(run).Status)
 		assert.Equal(t, 2, s.run(run).Attempt)
-		assert.Len(t, s.asked, 1)
+		assert.Len(t, s.requests, 1)
 	})
 }
 
@@ -233,7 +233,7 @@ func TestARunOfAProcessThatDiesAtItsStartIsTakenOver(t *testing.T) {
 func TestAStartThatTakesTooLongMakesNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
-		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) { return calls("one"), nil }
+		s.converse = func(context.Context, model.Request, func(string)) (model.Reply, error) { return calls("one"), nil }
 		s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) {
 			t.Error("it was called")
 			return tool.Result{}, nil
@@ -242,7 +242,7 @@ func TestAStartThatTakesTooLongMakesNoCall(t *testing.T) {
 		s.overtake("head", func() { s.host.mono.Add(int64(lease)) })
 		run := s.post()
 		synctest.Wait()
-		assert.Empty(t, s.asked)
+		assert.Empty(t, s.requests)
 		assert.Equal(t, lifecycle.Running, s.run(run).Status)
 		assert.Zero(t, s.run(run).Steps)
 	})
@@ -252,7 +252,7 @@ func TestAStartThatTakesTooLongMakesNoCall(t *testing.T) {
 func TestAStartThatFailsIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
-		s.said = talks()
+		s.converse = talks()
 		s.worker.Tools = closed{s}
 		starting(s, 1)
 		run := s.post()
@@ -267,11 +267,11 @@ func TestAStartThatFailsIsLogged(t *testing.T) {
 }
 
 // A run that is accepted while its process stops is released.
-func TestARunThatIsStartedWhileItsProcessStopsIsHandedOver(t *testing.T) {
+func TestARunThatIsStartedWhileItsProcessStopsIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
 		slowly := talks()
-		s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+		s.converse = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 			if err := s.host.Sleep(ctx, time.Minute); err != nil {
 				return model.Reply{}, err
 			}
@@ -286,7 +286,7 @@ func TestARunThatIsStartedWhileItsProcessStopsIsHandedOver(t *testing.T) {
 		time.Sleep(2 * drain)
 		assert.Equal(t, lifecycle.Running, s.run(run).Status)
 		assert.Equal(t, 1, s.run(run).Hops)
-		assert.Len(t, s.nudges.sent, 1)
+		assert.Len(t, s.wakeups.sent, 1)
 		s.drive()
 		assert.Equal(t, lifecycle.Completed, s.run(run).Status)
 	})
@@ -297,7 +297,7 @@ func TestARunThatIsStartedWhileItsProcessStopsIsHandedOver(t *testing.T) {
 func TestAWorkerBeginsWhatItsOrganizationHasHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
-		s.said = talks()
+		s.converse = talks()
 		long := s.post()
 		s.transition(long, lifecycle.Claim{
 			Holder: "another", ProcessID: s.worker.Executor.ProcessID, Until: s.host.Now().Add(24 * time.Hour),

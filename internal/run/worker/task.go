@@ -54,13 +54,13 @@ func (w *Worker) task(ctx context.Context, run record.Run) (t agent.Task, failur
 	if t.History, t.Unanswered, err = w.history(ctx, run); err != nil {
 		return t, "", err
 	}
-	brought(&t, run, in, pauses)
+	addContext(&t, run, in, pauses)
 	return t, "", nil
 }
 
 // published is the policy of the published version of an agent. on are the tools of the run's version.
 func (w *Worker) published(ctx context.Context, version catalog.Agent, on []tool.Offer) (catalog.Policy, error) {
-	a, err := catalog.Published(ctx, w.Known, record.Of(version.Organization), version.ID)
+	a, err := catalog.Published(ctx, w.Cached, record.Of(version.Organization), version.ID)
 	if isGone(err) {
 		return catalog.Policy{}, nil
 	}
@@ -73,7 +73,7 @@ func (w *Worker) published(ctx context.Context, version catalog.Agent, on []tool
 // knowledge sets the searches of a task, and the reader that finds the documents which the run's sender may not read.
 // The model gets an error on which it can act. Any other failure is for another attempt, or the log.
 func (w *Worker) knowledge(run record.Run, t *agent.Task) {
-	t.Reads = w.Reads(run.Organization, run.User, run.APIKey)
+	t.CitationFilter = w.CitationFilter(run.Organization, run.User, run.APIKey)
 	if w.Search != nil && len(t.Agent.Spec.KnowledgeBaseIDs) > 0 {
 		organization, user, key, spec := run.Organization, run.User, run.APIKey, t.Agent.Spec
 		t.Search = func(ctx context.Context, query string) ([]record.Source, record.Embeddings, error) {
@@ -111,7 +111,7 @@ func (w *Worker) prepare(ctx context.Context, run record.Run) (version catalog.A
 			}
 		}
 	}
-	version, err = record.Version[catalog.Agent](ctx, w.Known, scope, run.Agent, run.AgentVersion)
+	version, err = record.Version[catalog.Agent](ctx, w.Cached, scope, run.Agent, run.AgentVersion)
 	if isGone(err) {
 		return version, "the agent has been deleted", nil
 	}

@@ -52,7 +52,7 @@ func TestManyStepsAreKeptWhenTheWorkIsStopped(t *testing.T) {
 				s.worker.Tick, s.worker.Drain = time.Second, drain
 				s.longer()
 				s.tools = []tool.Offer{fine("one")}
-				s.said = then(func(context.Context, model.Request, func(string)) (model.Reply, error) {
+				s.converse = then(func(context.Context, model.Request, func(string)) (model.Reply, error) {
 					return many(120, "one"), nil
 				}, s.stuck("Half", 1000, 100), func(context.Context, model.Request, func(string)) (model.Reply, error) {
 					return model.Reply{Text: "done", Finish: "stop", InputTokens: 1000, OutputTokens: 1}, nil
@@ -96,7 +96,7 @@ func TestACancelAmongManyStepsLosesNone(t *testing.T) {
 		s := newStage(t, mute)
 		s.longer()
 		run := ""
-		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) {
+		s.converse = func(context.Context, model.Request, func(string)) (model.Reply, error) {
 			s.transition(run, lifecycle.Cancel{})
 			return many(250, "unknown"), nil
 		}

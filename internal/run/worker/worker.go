@@ -34,16 +34,16 @@ import (
 type Worker struct {
 	Executor *transition.Executor
 	Store    *record.Store
-	// Known reads from the same store, or from a cache that may be some seconds old. Versions of agents come from it.
-	Known record.Known
-	Hub   *stream.Hub
-	Loop  *agent.Loop
-	Tools Tools
-	// MayReach returns a function that reports whether the sender of a run, a user with an API key, may access an
+	// CachedReader reads from the same store, or from a cache that may be some seconds old. Versions of agents come from it.
+	Cached record.CachedReader
+	Hub    *stream.Hub
+	Loop   *agent.Loop
+	Tools  Tools
+	// CanAccess returns a function that reports whether the sender of a run, a user with an API key, may access an
 	// agent.
-	MayReach func(ctx context.Context, organization, user, key string) func(lifecycle.Whose) (bool, error)
-	// Reads returns a reader that finds the documents which the sender of a run may not read now.
-	Reads func(organization, user, key string) citation.Reader
+	CanAccess func(ctx context.Context, organization, user, key string) func(lifecycle.Whose) (bool, error)
+	// CitationFilter returns a reader that finds the documents which the sender of a run may not read now.
+	CitationFilter func(organization, user, key string) citation.Reader
 	// TextOf reads the files of messages.
 	TextOf reader.Text
 	// Search searches an agent's knowledge bases for the sender of a run; see [agent.Task]. nil: there are no knowledge
@@ -127,7 +127,7 @@ func (w *Worker) execute(ctx context.Context, e record.RunEntity) error {
 	}
 	a := w.newAttempt()
 	claimed, err := w.Executor.From(ctx, e, func(r record.Run, _ *record.Tx) (transition.Change, error) {
-		if a.holds(r) {
+		if a.owns(r) {
 			return transition.Change{}, errLost // our claim was committed, but its response was lost
 		}
 		return transition.Change{Event: a.claim()}, nil

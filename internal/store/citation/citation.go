@@ -46,25 +46,25 @@ const MaxQuoted = 300
 
 // Limits of the parts of documents that a run keeps.
 const (
-	maxPlaces   = 1000      // positions of one citation in an answer
-	maxPassages = 192 << 10 // bytes of text of one search's passages
-	maxRun      = 8 << 20   // of all searches of a run
-	leastOfRun  = 2 << 10   // of a search beyond that
+	maxPositions = 1000      // positions of one citation in an answer
+	maxPassages  = 192 << 10 // bytes of text of one search's passages
+	maxRun       = 8 << 20   // of all searches of a run
+	leastOfRun   = 2 << 10   // of a search beyond that
 )
 
 // Numbered gives numbers to the passages that a search has found. A passage that the run has found before keeps its
 // number. Passages beyond the limits of a search or of the run are left out. A first passage that is too long by itself
 // is cut.
 func Numbered(steps []record.Step, found []record.Source) []record.Source {
-	type place struct {
+	type passageKey struct {
 		document, text string // a document that was ingested again may have another text at the same place
 		start, end     int
 	}
-	known := map[place]int{}
+	known := map[passageKey]int{}
 	last, room := 0, maxRun
 	for _, step := range steps {
 		for _, s := range step.Found {
-			known[place{s.Document, s.Text, s.Chunk.Start, s.Chunk.End}] = s.N
+			known[passageKey{s.Document, s.Text, s.Chunk.Start, s.Chunk.End}] = s.N
 			last, room = max(last, s.N), room-size(s)
 		}
 	}
@@ -78,7 +78,7 @@ func Numbered(steps []record.Step, found []record.Source) []record.Source {
 		if room -= size(s); room < 0 {
 			break
 		}
-		p := place{s.Document, s.Text, s.Chunk.Start, s.Chunk.End}
+		p := passageKey{s.Document, s.Text, s.Chunk.Start, s.Chunk.End}
 		if known[p] == 0 {
 			last++
 			known[p] = last
@@ -216,7 +216,7 @@ func Cited(answer string, isJSON bool, found map[int]record.Source) []Citation {
 			i, at[n] = len(list), len(list)
 			list = append(list, citationOf(source))
 		}
-		if len(list[i].At) < maxPlaces {
+		if len(list[i].At) < maxPositions {
 			list[i].At = append(list[i].At, [2]int{chars, chars + m[1] - m[0]})
 		}
 	}

@@ -15,8 +15,8 @@ import (
 
 // Message is a wakeup with its organization and user, so that these take turns.
 type Message struct {
-	Nudge events.Nudge
-	Group string // the organization
+	Wakeup events.Wakeup
+	Group  string // the organization
 	// User is the user in the organization; empty if there is none. An adapter need not deliver it.
 	User string
 	// Base is the knowledge base of a document; empty for other kinds. An adapter need not deliver it.
@@ -26,7 +26,7 @@ type Message struct {
 // OfDocument is the message for a document that a user has sent to a knowledge base.
 func OfDocument(id, organization, user, base string) Message {
 	return Message{
-		Nudge: events.Nudge{Kind: events.NudgeDocument, ID: id}, Group: organization, User: user, Base: base,
+		Wakeup: events.Wakeup{Kind: events.WakeupDocument, ID: id}, Group: organization, User: user, Base: base,
 	}
 }
 

@@ -47,11 +47,11 @@ type Limiter struct {
 
 // account is the state of a key in this process.
 type account struct {
-	paid    time.Duration // the theoretical arrival time of the next request, by the process's monotonic clock
-	met     bool          // the others' row of the key was read
-	untold  int           // requests that were let through and that the others do not know of
-	since   time.Duration // when the first of them came
-	telling int           // requests whose report is under way
+	paid       time.Duration // the theoretical arrival time of the next request, by the process's monotonic clock
+	met        bool          // the others' row of the key was read
+	unreported int           // requests that were let through and that the others do not know of
+	since      time.Duration // when the first of them came
+	reporting  int           // requests whose report is under way
 }
 
 // quiet is how long a process reports nothing after the table has failed, so that requests do not wait for it.
@@ -81,34 +81,34 @@ func (p pace) state(ahead time.Duration, allowed bool) State {
 // others cannot be reached, this process decides alone, and reports the request with a later one.
 func (l *Limiter) Take(ctx context.Context, key string, limit Limit, at time.Duration) State {
 	p := limit.pace()
-	a, s, tell, since := l.count(key, p, at)
-	if tell == 0 {
+	a, s, toReport, since := l.count(key, p, at)
+	if toReport == 0 {
 		return s
 	}
 	began := l.Shared.Host.Elapsed()
-	answer, err := l.Shared.pay(ctx, key, p, lot{tell, at - since})
+	answer, err := l.Shared.pay(ctx, key, p, lot{toReport, at - since})
 	at += l.Shared.Host.Elapsed() - began
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a.telling -= tell
-	others := a.untold + a.telling // that the answer does not count
-	untold := tell
+	a.reporting -= toReport
+	others := a.unreported + a.reporting // that the answer does not count
+	unreported := toReport
 	switch {
 	case err != nil:
 		l.until = at + quiet
 		if table.IsKind(err, table.Unknown) {
-			untold = 0 // they may know it, and would count it once more
+			unreported = 0 // they may know it, and would count it once more
 		}
-	case answer.told:
-		untold = 0
+	case answer.recorded:
+		unreported = 0
 	case !answer.allowed:
-		untold-- // all but this one
+		unreported-- // all but this one
 	}
-	if untold > 0 {
-		if a.untold == 0 || since < a.since {
+	if unreported > 0 {
+		if a.unreported == 0 || since < a.since {
 			a.since = since
 		}
-		a.untold += untold
+		a.unreported += unreported
 	}
 	if err != nil {
 		return s
@@ -124,7 +124,7 @@ func (l *Limiter) Take(ctx context.Context, key string, limit Limit, at time.Dur
 // count counts a request by the state of this process. tell is how many requests to report to the others now; the first
 // of them came at since. A key that is new to this process is reported immediately. Later, requests are reported when
 // they are more than a tenth of the rest.
-func (l *Limiter) count(key string, p pace, at time.Duration) (a *account, s State, tell int, since time.Duration) {
+func (l *Limiter) count(key string, p pace, at time.Duration) (a *account, s State, toReport int, since time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a = l.account(key)
@@ -137,17 +137,17 @@ func (l *Limiter) count(key string, p pace, at time.Duration) (a *account, s Sta
 	if l.Shared == nil {
 		return a, s, 0, 0
 	}
-	if a.untold == 0 {
+	if a.unreported == 0 {
 		a.since = at
 	}
-	a.untold++
-	if at < l.until || a.met && a.untold <= s.Remaining/10 {
+	a.unreported++
+	if at < l.until || a.met && a.unreported <= s.Remaining/10 {
 		return a, s, 0, 0
 	}
-	tell, since = a.untold, a.since
-	a.met, a.untold = true, 0
-	a.telling += tell
-	return a, s, tell, since
+	toReport, since = a.unreported, a.since
+	a.met, a.unreported = true, 0
+	a.reporting += toReport
+	return a, s, toReport, since
 }
 
 func (l *Limiter) account(key string) *account {

@@ -22,10 +22,10 @@ type Shared struct {
 }
 
 const (
-	tellTime = time.Second           // that a request may wait for the table
-	tellings = 4                     // attempts, if others change the same row
-	apart    = 10 * time.Millisecond // at most, between two of them
-	linger   = 15 * time.Minute      // that a row stays after its time: lots that took long look back to it
+	reportTimeout  = time.Second           // that a request may wait for the table
+	reportAttempts = 4                     // attempts, if others change the same row
+	apart          = 10 * time.Millisecond // at most, between two of them
+	linger         = 15 * time.Minute      // that a row stays after its time: lots that took long look back to it
 )
 
 // paidRow is the body of a key's row.
@@ -44,8 +44,8 @@ type lot struct {
 // past. allowed reports whether the current request may pass. told is false if others changed the row at every attempt:
 // then the lot is not in the row.
 type paid struct {
-	ahead         time.Duration
-	allowed, told bool
+	ahead             time.Duration
+	allowed, recorded bool
 }
 
 // pay adds a lot to the time that a key has paid for, from the time of its first request. So a lot that took long to
@@ -53,10 +53,10 @@ type paid struct {
 // not be counted, or would keep its slot. Errors are those of the table; after one of kind Unknown the lot may have
 // been added.
 func (s *Shared) pay(ctx context.Context, key string, p pace, l lot) (answer paid, err error) {
-	ctx, cancel := s.Host.WithTimeout(context.WithoutCancel(ctx), tellTime)
+	ctx, cancel := s.Host.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
 	defer cancel()
 	at := table.Key{Part: "rate/" + key, Sort: "paid"}
-	for range tellings {
+	for range reportAttempts {
 		rows, err := s.Table.Query(ctx, table.Range{Part: at.Part, Limit: 1})
 		if err != nil {
 			return paid{}, err
@@ -75,7 +75,7 @@ func (s *Shared) pay(ctx context.Context, key string, p pace, l lot) (answer pai
 		if answer.allowed {
 			answer.ahead += p.interval
 		} else if l.n == 1 {
-			answer.told = true
+			answer.recorded = true
 			return answer, nil
 		}
 		body, err := json.Marshal(paidRow{now.Add(answer.ahead)})
@@ -89,7 +89,7 @@ func (s *Shared) pay(ctx context.Context, key string, p pace, l lot) (answer pai
 			_ = s.Host.Sleep(ctx, time.Duration(s.Host.Int64N(int64(apart))))
 			continue
 		}
-		answer.told = err == nil
+		answer.recorded = err == nil
 		return answer, err
 	}
 	return answer, nil
@@ -98,10 +98,10 @@ func (s *Shared) pay(ctx context.Context, key string, p pace, l lot) (answer pai
 // Enter takes one of a key's slots until a time at the latest; most is how many there are. place is the slot's number,
 // for [Shared.Leave]. taken is false if all are taken, or if others were faster at every attempt. Errors are those of
 // the table.
-func (s *Shared) Enter(ctx context.Context, key string, most int, until time.Time) (place int, taken bool, err error) {
-	ctx, cancel := s.Host.WithTimeout(context.WithoutCancel(ctx), tellTime)
+func (s *Shared) Enter(ctx context.Context, key string, most int, until time.Time) (slot int, taken bool, err error) {
+	ctx, cancel := s.Host.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
 	defer cancel()
-	for range tellings {
+	for range reportAttempts {
 		rows, err := s.Table.Query(ctx, table.Range{Part: openPart(key), Limit: most})
 		if err != nil {
 			return 0, false, err
@@ -112,39 +112,39 @@ func (s *Shared) Enter(ctx context.Context, key string, most int, until time.Tim
 		}
 		var free []int
 		for n := range most {
-			if !occupied[placeSort(n)] {
+			if !occupied[slotSort(n)] {
 				free = append(free, n)
 			}
 		}
 		if len(free) == 0 {
 			return 0, false, nil
 		}
-		place = free[s.Host.Int64N(int64(len(free)))]
-		err = s.put(ctx, key, place, until, table.Absent())
+		slot = free[s.Host.Int64N(int64(len(free)))]
+		err = s.put(ctx, key, slot, until, table.Absent())
 		if changed(err) {
 			continue
 		}
-		return place, err == nil, err
+		return slot, err == nil, err
 	}
 	return 0, false, nil
 }
 
 // Leave frees a slot. If that fails, the slot is free at its end.
-func (s *Shared) Leave(ctx context.Context, key string, place int) error {
-	ctx, cancel := s.Host.WithTimeout(context.WithoutCancel(ctx), tellTime)
+func (s *Shared) Leave(ctx context.Context, key string, slot int) error {
+	ctx, cancel := s.Host.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
 	defer cancel()
-	return s.put(ctx, key, place, s.Host.Now(), table.Always())
+	return s.put(ctx, key, slot, s.Host.Now(), table.Always())
 }
 
 func openPart(key string) string { return "open/" + key }
 
-func placeSort(n int) string { return fmt.Sprintf("%06d", n) }
+func slotSort(n int) string { return fmt.Sprintf("%06d", n) }
 
 // put writes the row of a slot. A row is not deleted; its end is set. So a key has no more rows than slots, however
 // late the table removes expired rows. And a process that serves streams needs no right to delete.
-func (s *Shared) put(ctx context.Context, key string, place int, until time.Time, cond table.Condition) error {
+func (s *Shared) put(ctx context.Context, key string, slot int, until time.Time, cond table.Condition) error {
 	return s.Table.Commit(ctx, s.Host.NewID(), table.Put(table.Item{
-		Key:   table.Key{Part: openPart(key), Sort: placeSort(place)},
+		Key:   table.Key{Part: openPart(key), Sort: slotSort(slot)},
 		Owner: table.NoOwner, WriteID: "open", Expires: until, Body: []byte("{}"),
 	}, cond))
 }

@@ -111,7 +111,7 @@ func TestAfterAnOutageNobodyIsLockedOut(t *testing.T) {
 	shared := &ratelimit.Shared{Table: rows, Host: c}
 	one, other := &ratelimit.Limiter{Shared: shared}, &ratelimit.Limiter{Shared: shared}
 	limit := ratelimit.Limit{PerMinute: 600, Burst: 100}
-	asked := 0
+	requests := 0
 	for c.at < 20*time.Minute {
 		c.at += 200 * time.Millisecond
 		rows.err = nil
@@ -120,7 +120,7 @@ func TestAfterAnOutageNobodyIsLockedOut(t *testing.T) {
 		}
 		require.True(t, one.Take(t.Context(), "k", limit, c.at).Allowed, "after %s", c.at)
 		require.True(t, other.Take(t.Context(), "k", ratelimit.Limit{PerMinute: 600, Burst: 100}, c.at).Allowed)
-		asked++
+		requests++
 	}
 	assert.Less(t, rows.failed, 2*10*60/5+10, "requests do not wait for a table that fails")
 	assert.NotZero(t, rows.failed)
@@ -152,7 +152,7 @@ func TestTheLimitHoldsWhereOthersAreAlwaysFaster(t *testing.T) {
 }
 
 // A report that may have been written is not written again.
-func TestAnUnknownOutcomeIsNotToldAgain(t *testing.T) {
+func TestAnUnknownOutcomeIsNotReportedAgain(t *testing.T) {
 	c := &clock{Host: host.System()}
 	rows := &counting{Table: memtable.New(c.Now), unknown: true}
 	shared := &ratelimit.Shared{Table: rows, Host: c}
@@ -216,26 +216,26 @@ func TestPlaces(t *testing.T) {
 	shared := &ratelimit.Shared{Table: rows, Host: c}
 	const most = 5
 	var mu sync.Mutex
-	var places []int
+	var slots []int
 	var entering sync.WaitGroup
 	for range 20 {
 		entering.Go(func() {
-			place, taken, err := shared.Enter(ctx, "k", most, c.Now().Add(time.Minute))
+			slot, taken, err := shared.Enter(ctx, "k", most, c.Now().Add(time.Minute))
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil && taken {
-				places = append(places, place)
+				slots = append(slots, slot)
 			}
 		})
 	}
 	entering.Wait()
-	for len(places) < most { // some may have been beaten too often
-		place, taken, err := shared.Enter(ctx, "k", most, c.Now().Add(time.Minute))
+	for len(slots) < most { // some may have been beaten too often
+		slot, taken, err := shared.Enter(ctx, "k", most, c.Now().Add(time.Minute))
 		require.NoError(t, err)
 		require.True(t, taken)
-		places = append(places, place)
+		slots = append(slots, slot)
 	}
-	assert.ElementsMatch(t, []int{0, 1, 2, 3, 4}, places)
+	assert.ElementsMatch(t, []int{0, 1, 2, 3, 4}, slots)
 	enter := func() bool {
 		_, taken, err := shared.Enter(ctx, "k", most, c.Now().Add(time.Minute))
 		require.NoError(t, err)

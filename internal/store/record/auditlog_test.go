@@ -42,7 +42,7 @@ func TestChangesOfAuditedResourcesHaveOneEntry(t *testing.T) {
 	})
 	require.NoError(t, err)
 	removal.If = table.Always()
-	look := table.Check(table.Key{Part: "user/x", Sort: "head"}, table.Absent())
+	check := table.Check(table.Key{Part: "user/x", Sort: "head"}, table.Absent())
 	agent, kit := catalog.Agent{ID: id, Organization: "o"}, catalog.Toolkit{ID: id, Organization: "o"}
 	user, key := catalog.User{ID: id, Organization: "o"}, catalog.APIKey{ID: id, Organization: "o"}
 	group, file := catalog.Group{ID: id, Organization: "o"}, record.File{ID: id, Organization: "o"}
@@ -62,9 +62,9 @@ func TestChangesOfAuditedResourcesHaveOneEntry(t *testing.T) {
 		"a file":           {"", []table.Op{estatePut(t, file)}},
 		"an address":       {"", []table.Op{estatePut(t, catalog.Email{Organization: "o"})}},
 		"a version":        {"", []table.Op{version}},
-		"a look":           {"", []table.Op{look}},
+		"a look":           {"", []table.Op{check}},
 		"a group, behind what does not count": {"group", []table.Op{
-			version, look, estatePut(t, file), estatePut(t, group), estatePut(t, user),
+			version, check, estatePut(t, file), estatePut(t, group), estatePut(t, user),
 		}},
 	} {
 		for _, authored := range []bool{true, false} {

@@ -15,8 +15,8 @@ import (
 // A resource may keep large values in the blob store, below a prefix of its own, and names their keys. A job deletes a
 // value that no commit has named, or that the resource no longer names.
 
-// blobPlace is the prefix of all blobs of a resource.
-func blobPlace(kind, id string) string { return kind + "s/" + id + "/" }
+// blobPrefix is the prefix of all blobs of a resource.
+func blobPrefix(kind, id string) string { return kind + "s/" + id + "/" }
 
 // blobLife is how long a blob may wait for the commit that names it: longer than any request lasts.
 const blobLife = 15 * time.Minute
@@ -39,7 +39,7 @@ func (s *Store) announce(ctx context.Context, v Resourceful, key string) (Stored
 
 func (s *Store) newBlobKey(v Resourceful, what string) string {
 	kind, id, _ := v.Placed()
-	return blobPlace(kind, id) + what + "/" + s.host.NewID()
+	return blobPrefix(kind, id) + what + "/" + s.host.NewID()
 }
 
 // StoreBlob stores the bytes of r, at most limit, as a blob of a resource. The errors are those of [Tx.Commit], of r
@@ -53,8 +53,8 @@ func (s *Store) StoreBlob(ctx context.Context, v Resourceful, what string, r io.
 	return b, err
 }
 
-// NewPlace is a prefix for several blobs of a resource. It is deleted as a whole.
-func (s *Store) NewPlace(ctx context.Context, v Resourceful, what string) (Stored, error) {
+// NewPrefix is a prefix for several blobs of a resource. It is deleted as a whole.
+func (s *Store) NewPrefix(ctx context.Context, v Resourceful, what string) (Stored, error) {
 	return s.announce(ctx, v, s.newBlobKey(v, what)+"/")
 }
 
@@ -64,11 +64,11 @@ func (s *Store) PutPiece(ctx context.Context, owner, prefix string, n int, b []b
 }
 
 // Piece reads a blob below a prefix. It returns [ErrConflict] when it does not exist.
-func (s *Store) Piece(ctx context.Context, place string, n int) ([]byte, error) {
-	return s.Blob(ctx, pieceKey(place, n))
+func (s *Store) Piece(ctx context.Context, prefix string, n int) ([]byte, error) {
+	return s.Blob(ctx, pieceKey(prefix, n))
 }
 
-func pieceKey(place string, n int) string { return place + padded(6, int64(n)) }
+func pieceKey(prefix string, n int) string { return prefix + padded(6, int64(n)) }
 
 // NameBlob keeps a blob, because an item of this unit of work names it. A commit after the job that deletes the blob is
 // refused with [ErrConflict].
@@ -143,7 +143,7 @@ func (s *Store) EraseBlob(ctx context.Context, owner, key string) error {
 
 // EraseBlobs deletes all blobs of an owner's resource. The errors are those of the blob store.
 func EraseBlobs[T Resourceful](ctx context.Context, s *Store, owner, id string) error {
-	return s.dropBlobs(ctx, owner, blobPlace(kindOf[T](), id))
+	return s.dropBlobs(ctx, owner, blobPrefix(kindOf[T](), id))
 }
 
 // EraseResource deletes any version of a resource, with its blobs. The errors are those of the blob store and of

@@ -124,14 +124,14 @@ func TestStoredBytesAndPlacesAreDeletedUnlessNamed(t *testing.T) {
 	assert.Equal(t, int64(5), whole.Size)
 	_, err = e.StoreBlob(ctx, d, "source", strings.NewReader("bytes"), 4)
 	require.ErrorIs(t, err, blob.ErrTooLarge)
-	place, err := e.NewPlace(ctx, d, "chunks")
+	prefix, err := e.NewPrefix(ctx, d, "chunks")
 	require.NoError(t, err)
-	assert.True(t, strings.HasSuffix(place.Key, "/"))
+	assert.True(t, strings.HasSuffix(prefix.Key, "/"))
 	for n, text := range []string{"zero", "one"} {
-		require.NoError(t, e.PutPiece(ctx, e.organization, place.Key, n, []byte(text)))
+		require.NoError(t, e.PutPiece(ctx, e.organization, prefix.Key, n, []byte(text)))
 	}
 	read := func(n int) string {
-		b, err := e.Piece(ctx, place.Key, n)
+		b, err := e.Piece(ctx, prefix.Key, n)
 		if err != nil {
 			require.ErrorIs(t, err, record.ErrConflict)
 			return "nothing"
@@ -139,7 +139,7 @@ func TestStoredBytesAndPlacesAreDeletedUnlessNamed(t *testing.T) {
 		return string(b)
 	}
 	assert.Equal(t, []string{"zero", "one", "nothing"}, []string{read(0), read(1), read(2)})
-	for _, b := range []record.Stored{whole, place} {
+	for _, b := range []record.Stored{whole, prefix} {
 		job, found, err := e.Job(ctx, record.DerivedID("blob", b.Key))
 		require.NoError(t, err)
 		require.True(t, found)
@@ -151,7 +151,7 @@ func TestStoredBytesAndPlacesAreDeletedUnlessNamed(t *testing.T) {
 		require.ErrorIs(t, committed(ctx, e.Store, e.NewID(), func(tx *record.Tx) { tx.NameBlob(b) }),
 			record.ErrConflict, "its job is gone")
 	}
-	require.NoError(t, e.EraseBlob(ctx, "o", place.Key))
+	require.NoError(t, e.EraseBlob(ctx, "o", prefix.Key))
 	assert.Equal(t, []string{"nothing", "nothing"}, []string{read(0), read(1)})
 	b, err := e.Blob(ctx, whole.Key)
 	require.NoError(t, err)

@@ -66,16 +66,16 @@ func (tx *Tx) ListRun(e RunEntity) {
 	tx.PutRun(e)
 }
 
-// ListHolds writes the rows of a run of an earlier version for its files: they are held in a chat of its owner. The
+// AddHolders writes the rows of a run of an earlier version for its files: they are held in a chat of its owner. The
 // errors are those of a read and of [Tx.Commit].
-func (s *Store) ListHolds(ctx context.Context, e RunEntity) error {
+func (s *Store) AddHolders(ctx context.Context, e RunEntity) error {
 	r := e.Value.Run
-	for item, err := range s.items(ctx, table.Range{Part: runPart(r.ID()), Prefix: holdPrefix, Limit: 100}) {
+	for item, err := range s.items(ctx, table.Range{Part: runPart(r.ID()), Prefix: referencePrefix, Limit: 100}) {
 		if err != nil {
 			return err
 		}
 		tx := s.Begin(s.host.NewID())
-		tx.putHolder(r.Organization, strings.TrimPrefix(item.Sort, holdPrefix), r.Whose())
+		tx.putHolder(r.Organization, strings.TrimPrefix(item.Sort, referencePrefix), r.Whose())
 		if err := tx.Commit(ctx); err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (s *Store) RunsOfUser(ctx context.Context, scope Scope, user, after string,
 	}
 	page.Rows, err = s.Runs(ctx, scope, ids...)
 	for _, e := range page.Rows {
-		page.Places = append(page.Places, e.Value.ID())
+		page.Positions = append(page.Positions, e.Value.ID())
 	}
 	return page, err
 }

@@ -55,8 +55,8 @@ func TestRunsOfAUserAreThoseInTheirChats(t *testing.T) {
 		for next, more := "", true; more; more = next != "" {
 			page, err := w.RunsOfUser(w.ctx(), record.Of("o"), "u", next, limit)
 			require.NoError(t, err)
-			assert.Equal(t, idsOfRuns(page), page.Places)
-			got, next = append(got, page.Places...), page.Next
+			assert.Equal(t, idsOfRuns(page), page.Positions)
+			got, next = append(got, page.Positions...), page.Next
 			require.Equal(t, len(got) < len(want), next != "", "%d at a time", limit)
 		}
 		assert.Equal(t, want, got, "%d at a time", limit)
@@ -72,7 +72,7 @@ func TestRunsOfAUserAreThoseInTheirChats(t *testing.T) {
 func TestEachRunHasOneRow(t *testing.T) {
 	w := runBlank(t)
 	rows := func() (keys []string) {
-		for key := range w.places() {
+		for key := range w.keys() {
 			if key.Part != record.RunKey(key.Sort).Part && key.Sort != "head" {
 				keys = append(keys, key.String())
 			}
@@ -231,5 +231,5 @@ func TestActiveRunsOfAUser(t *testing.T) {
 	move(removed, ended)
 	move(sent, run("2", "u", "another", lifecycle.Failed, ""))
 	move(mine, run("1", "u", "u", lifecycle.Failed, ""))
-	assert.Empty(t, w.places())
+	assert.Empty(t, w.keys())
 }

@@ -19,8 +19,8 @@ func (m Match) Check(version int64) error {
 	return nil
 }
 
-// changeTries bounds how often an edit is made again because of conflicts.
-const changeTries = 16
+// changeAttempts bounds how often an edit is made again because of conflicts.
+const changeAttempts = 16
 
 // Change edits a resource. If another write comes first, it edits the newly stored version again. The edit may add
 // writes to the unit of work, and may return [ErrConflict] itself. It returns the resource as it is after the edit.
@@ -82,12 +82,12 @@ func Remove[T Resourceful](
 // Unavailable. If the context ends between two attempts, the error is the context's. The other errors are those of
 // edit.
 func DespiteConflicts[T any](ctx context.Context, s *Store, edit func() (T, error)) (T, error) {
-	for try := range changeTries {
+	for attempt := range changeAttempts {
 		v, err := edit()
 		if !errors.Is(err, ErrConflict) {
 			return v, err
 		}
-		if err := s.host.Sleep(ctx, s.backOff(min(try, 6))); err != nil {
+		if err := s.host.Sleep(ctx, s.backOff(min(attempt, 6))); err != nil {
 			return v, err
 		}
 	}

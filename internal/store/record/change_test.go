@@ -70,7 +70,7 @@ func TestRefusedEditChangesNothing(t *testing.T) {
 		scope record.Scope
 		id    string
 		match record.Match
-		says  error
+		err   error
 		want  string
 	}{
 		"of any version":     {record.Of("o"), "g", 0, nil, "ok"},
@@ -85,7 +85,7 @@ func TestRefusedEditChangesNothing(t *testing.T) {
 		before, _ := w.stored()
 		edit := func(g *catalog.Group, _ *record.Tx) error {
 			g.Name = "x"
-			return c.says
+			return c.err
 		}
 		_, err := record.Change(w.ctx(), w.Store, c.scope, c.id, c.match, edit)
 		if c.want == "ok" {
@@ -108,7 +108,7 @@ func TestResourceAndItsCompanionsAreOneCommit(t *testing.T) {
 		record.PutResource(tx, record.Fresh(catalog.Group{ID: id, Organization: "o"}))
 	}
 	there := func(id string) bool {
-		return w.places()[table.Key{Part: "group/" + id, Sort: "head"}]
+		return w.keys()[table.Key{Part: "group/" + id, Sort: "head"}]
 	}
 	tx := w.Begin("m")
 	other(tx, "one")
@@ -158,12 +158,12 @@ func TestResourceAndItsCompanionsAreOneCommit(t *testing.T) {
 func TestWaitForRetryEndsWithTheContext(t *testing.T) {
 	w := newRunWorld(t)
 	ctx, cancel := context.WithCancel(w.ctx())
-	tries := 0
+	attempts := 0
 	_, err := record.Change(ctx, w.Store, record.Of("o"), "g", 0, func(*catalog.Group, *record.Tx) error {
-		tries++
+		attempts++
 		cancel()
 		return record.ErrConflict
 	})
 	require.ErrorIs(t, err, context.Canceled)
-	assert.Equal(t, 1, tries)
+	assert.Equal(t, 1, attempts)
 }

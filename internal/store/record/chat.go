@@ -148,7 +148,7 @@ func listedIn[T any](
 		if err != nil {
 			return page, err
 		}
-		page.Rows, page.Places = append(page.Rows, e), append(page.Places, entries[i].At)
+		page.Rows, page.Positions = append(page.Rows, e), append(page.Positions, entries[i].At)
 	}
 	return page, nil
 }

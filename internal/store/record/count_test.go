@@ -325,13 +325,13 @@ func TestLedgerListsEachRunOnce(t *testing.T) {
 			Status:     lifecycle.Completed, ActiveMS: 5,
 			Usage: lifecycle.Usage{InputTokens: 1, OutputTokens: 2, ModelCalls: 3, ToolCalls: 4},
 		}
-		for try := range 2 {
-			op, err := opOf(s, fmt.Sprint("move", try), func(tx *record.Tx) {
+		for attempt := range 2 {
+			op, err := opOf(s, fmt.Sprint("move", attempt), func(tx *record.Tx) {
 				tx.PutCharge(run)
 			})
 			require.NoError(t, err)
-			err = commitOps(t.Context(), s, fmt.Sprint("move", try), op)
-			assert.Equal(t, try == 0, err == nil, "a run is billed once: %v", err)
+			err = commitOps(t.Context(), s, fmt.Sprint("move", attempt), op)
+			assert.Equal(t, attempt == 0, err == nil, "a run is billed once: %v", err)
 		}
 	}
 	for limit := 1; limit <= len(want)+1; limit++ {
@@ -348,7 +348,7 @@ func TestLedgerListsEachRunOnce(t *testing.T) {
 					ID: e.Value.RunID, Kind: record.OfRun, RunID: e.Value.RunID, ChatID: "c", AgentID: "a", UserID: "u",
 					Status: "completed", Billed: true, InputTokens: 1, OutputTokens: 2, ActiveMS: 5, ModelCalls: 3,
 					ToolCalls: 4, FinishedAt: e.Value.At(), APIKeyID: "k", Model: "p/m", Attempts: 2, QueueMS: 7,
-					Place: e.Value.Place,
+					SortKey: e.Value.SortKey,
 				}, e.Value)
 			}
 			if after = page.Next; after == "" {

@@ -31,15 +31,15 @@ type Delivery struct {
 	Body     string `json:"body,omitzero"` // as text, so that no store changes its bytes; empty: in the blob store
 	BodyBlob string `json:"body_blob,omitzero"`
 
-	State       DeliveryState     `json:"state"`
-	Attempts    []DeliveryAttempt `json:"attempts,omitzero"`
-	Redeliver   bool              `json:"redeliver,omitzero"` // a client asked for one more try
-	Claim       string            `json:"claim,omitzero"`     // the write id of the sender's claim
-	ProcessID   string            `json:"boot,omitzero"`      // the sender's process id
-	ClaimUntil  time.Time         `json:"claim_until,omitzero"`
-	NextAttempt time.Time         `json:"next_attempt_at,omitzero"`
-	CheckAt     time.Time         `json:"look_at,omitzero"` // a wake-up message is under way; the sweeper comes then
-	Tries       int               `json:"tries,omitzero"`   // counted against the maximum
+	State           DeliveryState     `json:"state"`
+	Attempts        []DeliveryAttempt `json:"attempts,omitzero"`
+	Redeliver       bool              `json:"redeliver,omitzero"` // a client asked for one more try
+	Claim           string            `json:"claim,omitzero"`     // the write id of the sender's claim
+	ProcessID       string            `json:"boot,omitzero"`      // the sender's process id
+	ClaimUntil      time.Time         `json:"claim_until,omitzero"`
+	NextAttempt     time.Time         `json:"next_attempt_at,omitzero"`
+	CheckAt         time.Time         `json:"look_at,omitzero"` // a wake-up message is under way; the sweeper comes then
+	CountedAttempts int               `json:"tries,omitzero"`   // counted against the maximum
 }
 
 // Address is the target of the delivery.
@@ -90,8 +90,8 @@ func shifted(id string, by uint64) string {
 	return id[:12] + fmt.Sprintf("%012x", (tail+by)&0xffffffffffff)
 }
 
-// NudgeID is the id of a wakeup for the delivery: <run id>/<sequence>.
-func (h Delivery) NudgeID() string { return h.RunID + "/" + strconv.Itoa(h.Sequence) }
+// WakeupID is the id of a wakeup for the delivery: <run id>/<sequence>.
+func (h Delivery) WakeupID() string { return h.RunID + "/" + strconv.Itoa(h.Sequence) }
 
 // Claimed reports whether a sender has claimed the delivery. Where only one process runs, processID is its id, and
 // claims of others are void; else processID is empty.

@@ -188,7 +188,7 @@ func TestDeliveriesOfARunAreDeleted(t *testing.T) {
 		before := len(w.blobs.Keys())
 		require.NoError(t, w.EraseDeliveries(w.ctx(), "o", run))
 		assert.Len(t, w.blobs.Keys(), before-1)
-		for key := range w.places() {
+		for key := range w.keys() {
 			assert.NotEqual(t, "hook/"+run, key.Part)
 		}
 		others, err := w.DeliveriesOfRun(w.ctx(), record.Of("o"), w.id)

@@ -116,11 +116,11 @@ func (s *Store) openDocument(ctx context.Context, key table.Key, d document, int
 }
 
 func (s *Store) getBlob(ctx context.Context, key string) (b []byte, err error) {
-	for try := range tries {
+	for attempt := range maxAttempts {
 		if b, err = blob.GetBytes(ctx, s.blobs, key); err == nil {
 			return b, nil
 		}
-		if s.host.Sleep(ctx, s.backOff(min(try, 3))) != nil {
+		if s.host.Sleep(ctx, s.backOff(min(attempt, 3))) != nil {
 			break
 		}
 	}
@@ -139,19 +139,19 @@ type Input struct {
 
 // Context is the client's additions to a run's message. All except the conversation is for this run alone.
 type Context struct {
-	Instructions string          `json:"instructions,omitempty"` // added to the agent's
-	Before       []Said          `json:"before,omitempty"`       // a conversation; later runs of the chat see it, too
-	Functions    []Function      `json:"functions,omitempty"`
-	OutputSchema json.RawMessage `json:"output_schema,omitempty"` // of an agent that has none
-	Temperature  *float64        `json:"temperature,omitempty"`   // instead of the agent's
-	MaxTokens    *int            `json:"max_tokens,omitempty"`    // of a model's reply, if it is less than the agent's
-	TopP         *float64        `json:"top_p,omitempty"`
-	Effort       string          `json:"effort,omitempty"`      // of the model's reasoning
-	ToolChoice   ToolChoice      `json:"tool_choice,omitempty"` // until the run pauses
-	Tool         string          `json:"tool,omitempty"`        // the function of [OneTool]
-	OneCall      bool            `json:"one_call,omitempty"`    // at most one in each reply
-	Unstored     bool            `json:"unstored,omitempty"`    // the chat is deleted when the run has ended
-	Whole        bool            `json:"whole,omitempty"`       // the run fails where its conversation is too long
+	Instructions string           `json:"instructions,omitempty"` // added to the agent's
+	Before       []ContextMessage `json:"before,omitempty"`       // a conversation; later runs of the chat see it, too
+	Functions    []Function       `json:"functions,omitempty"`
+	OutputSchema json.RawMessage  `json:"output_schema,omitempty"` // of an agent that has none
+	Temperature  *float64         `json:"temperature,omitempty"`   // instead of the agent's
+	MaxTokens    *int             `json:"max_tokens,omitempty"`    // of a model's reply, if it is less than the agent's
+	TopP         *float64         `json:"top_p,omitempty"`
+	Effort       string           `json:"effort,omitempty"`      // of the model's reasoning
+	ToolChoice   ToolChoice       `json:"tool_choice,omitempty"` // until the run pauses
+	Tool         string           `json:"tool,omitempty"`        // the function of [OneTool]
+	OneCall      bool             `json:"one_call,omitempty"`    // at most one in each reply
+	Unstored     bool             `json:"unstored,omitempty"`    // the chat is deleted when the run has ended
+	Whole        bool             `json:"whole,omitempty"`       // the run fails where its conversation is too long
 	// Echo is for later responses of the endpoint that took the message; nothing else reads it.
 	Echo json.RawMessage `json:"echo,omitempty"`
 }
@@ -174,16 +174,16 @@ type Function struct {
 	Parameters  json.RawMessage `json:"parameters"` // a JSON schema
 }
 
-// Said is a part of a conversation that a client sends: words of a user or an assistant, or the output of a call.
-type Said struct {
-	Role  Role       `json:"role"`
-	Text  string     `json:"text,omitempty"`
-	Calls []SaidCall `json:"calls,omitempty"` // of an assistant
-	Call  string     `json:"call,omitempty"`  // of a tool: the id of the call whose output the text is
+// ContextMessage is a part of a conversation that a client sends: words of a user or an assistant, or the output of a call.
+type ContextMessage struct {
+	Role  Role          `json:"role"`
+	Text  string        `json:"text,omitempty"`
+	Calls []ContextCall `json:"calls,omitempty"` // of an assistant
+	Call  string        `json:"call,omitempty"`  // of a tool: the id of the call whose output the text is
 }
 
-// SaidCall is a call of a function in a conversation that a client sends.
-type SaidCall struct {
+// ContextCall is a call of a function in a conversation that a client sends.
+type ContextCall struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
@@ -272,14 +272,14 @@ type Step struct {
 	FinishedAt time.Time `json:"finished_at"`
 
 	// Of a model call.
-	Text         string `json:"text,omitempty"`
-	Calls        []Call `json:"calls,omitempty"`
-	InputTokens  int64  `json:"input_tokens,omitempty"`
-	OutputTokens int64  `json:"output_tokens,omitempty"`
-	Finish       string `json:"finish_reason,omitempty"`
-	Tries        int    `json:"tries,omitempty"`
-	RequestID    string `json:"request_id,omitempty"` // the provider's id of the call
-	LeftOut      int    `json:"left_out,omitempty"`   // messages of the conversation that did not fit
+	Text          string `json:"text,omitempty"`
+	Calls         []Call `json:"calls,omitempty"`
+	InputTokens   int64  `json:"input_tokens,omitempty"`
+	OutputTokens  int64  `json:"output_tokens,omitempty"`
+	Finish        string `json:"finish_reason,omitempty"`
+	ModelAttempts int    `json:"tries,omitempty"`
+	RequestID     string `json:"request_id,omitempty"` // the provider's id of the call
+	LeftOut       int    `json:"left_out,omitempty"`   // messages of the conversation that did not fit
 	// AnsweredOnly is set if earlier turns without an answer were left out.
 	AnsweredOnly bool `json:"answered_only,omitempty"`
 	// Withdrawn is set if the text is an answer that the model must replace by a better one.

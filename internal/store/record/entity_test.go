@@ -49,7 +49,7 @@ func TestAmbiguousJSONIsNotStored(t *testing.T) {
 	agent.ID, agent.Spec.OutputSchema = "b", twice
 	_, err = record.Create(w.ctx(), w.Store, agent, "m")
 	require.ErrorIs(t, err, record.ErrUnstorable)
-	assert.Len(t, w.places(), 1)
+	assert.Len(t, w.keys(), 1)
 	assert.Empty(t, w.blobs.Keys())
 }
 

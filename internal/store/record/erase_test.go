@@ -68,7 +68,7 @@ func TestErasedRunTakesAlongAllThatBelongsToIt(t *testing.T) {
 		}
 		assert.True(t, w.known("k3"), "of a message that waits elsewhere")
 		links := 0
-		for key := range w.places() {
+		for key := range w.keys() {
 			if key.Part == "run/"+w.id {
 				links++
 				assert.Equal(t, record.RunKey(w.id), key)
@@ -148,7 +148,7 @@ func TestLinkKeepsTheRunsPlaceInTheChat(t *testing.T) {
 }
 
 // Any write may come between two writes of a removal: an item that was written again under a name of the run stays.
-func TestRemovalKeepsWhatWasWrittenAnew(t *testing.T) {
+func TestRemovalKeepsWhatWasWrittenAgain(t *testing.T) {
 	keys := []string{"k", "k1", "k2", "decision i", "decision j"}
 	for what, first := range map[string]func(w *runWorld){
 		"others use the names": func(*runWorld) {},

@@ -214,7 +214,7 @@ func estateOperations() map[string]estateOperation {
 			return func(ctx context.Context) error { return e.RecheckFile(ctx, f, e.now) }
 		}, writes: []string{"~file/PLAIN head"}},
 		"files are taken hold of": reads(func(ctx context.Context, e *estate) error {
-			return e.hold(ctx, e.run, e.plain, e.plain, e.held)
+			return e.addReferences(ctx, e.run, e.plain, e.plain, e.held)
 		}).writing("~file/PLAIN head", "+run/RUN file/PLAIN").leaving("file/HELD head"),
 		"a run makes a file": {ready: func(e *estate) do {
 			r, err := e.Store.Run(e.Context(), e.scope(), e.run)
@@ -241,13 +241,13 @@ func estateOperations() map[string]estateOperation {
 			return func(ctx context.Context) error { return record.EstateReleaseAll(e.Store, ctx, e.run) }
 		}, writes: []string{"-run/RUN file/HELD"}},
 		"a parked message lets go of its files": {ready: func(e *estate) do {
-			require.NoError(e, e.hold(e.Context(), e.parked, e.plain))
+			require.NoError(e, e.addReferences(e.Context(), e.parked, e.plain))
 			return func(ctx context.Context) error {
 				return committed(ctx, e.Store, "m", func(tx *record.Tx) { record.EstateReleases(tx, ctx, e.parked) })
 			}
 		}, writes: []string{"-run/PARKED file/PLAIN", "~file/PLAIN head", "-run/PARKED file/HELD", "~file/HELD head"}},
 		"a run lets go of its files": {steps: true, ready: func(e *estate) do {
-			require.NoError(e, e.hold(e.Context(), e.run, e.plain))
+			require.NoError(e, e.addReferences(e.Context(), e.run, e.plain))
 			return func(ctx context.Context) error { return record.EstateReleaseAll(e.Store, ctx, e.run) }
 		}, writes: []string{"-run/RUN file/PLAIN", "~file/PLAIN head", "-run/RUN file/HELD", "~file/HELD head"}},
 		"a file's removal": {steps: true, ready: func(e *estate) do {
@@ -262,7 +262,7 @@ func estateOperations() map[string]estateOperation {
 			return func(ctx context.Context) error { return e.RemoveFile(ctx, e.empty, estateUnwanted) }
 		}, writes: []string{"~file/EMPTY head", "~file/EMPTY head"}},
 		"the removal of a file that is wanted": reads(func(ctx context.Context, e *estate) error {
-			return e.RemoveFile(ctx, e.held, func(f record.File) bool { return f.Holds > 0 })
+			return e.RemoveFile(ctx, e.held, func(f record.File) bool { return f.References > 0 })
 		}),
 	}
 }
@@ -341,7 +341,7 @@ func TestFailedCallIsReportedAndCanBeRepeated(t *testing.T) {
 				}
 				e.failing = ""
 				if err = do(t.Context()); err == nil {
-					assert.Equal(t, undisturbed.places(), e.places(), "after call %d", fails)
+					assert.Equal(t, undisturbed.keys(), e.keys(), "after call %d", fails)
 				}
 				require.NoError(t, err, "once more, after call %d", fails)
 			}
@@ -375,14 +375,14 @@ func TestUndecodableItemIsAnError(t *testing.T) {
 				case done:
 					require.NoError(t, err, name)
 				case !newer:
-					place := e.inWords(key.String())
+					itemName := e.inWords(key.String())
 					assert.Equal(
 						t,
-						slices.Contains(o.unread, place),
+						slices.Contains(o.unread, itemName),
 						err == nil,
 						"%s: %s is not understood",
 						name,
-						place,
+						itemName,
 					)
 				case err != nil:
 					require.ErrorContains(t, err, "newer schema", name)
@@ -480,7 +480,7 @@ func TestUnstorableJSONIsRefusedByEveryWrite(t *testing.T) {
 			return opsOf(e.Store, "m",
 				func(tx *record.Tx) {
 					of := lifecycle.Whose{Agent: bad}
-					tx.Hold(ctx, e.organization, of, e.run, []record.FileRef{{FileID: e.plain}})
+					tx.ReferenceFiles(ctx, e.organization, of, e.run, []record.FileRef{{FileID: e.plain}})
 				})
 		},
 		"an edit of a file": func() ([]table.Op, error) {

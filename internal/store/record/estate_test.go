@@ -48,7 +48,7 @@ type estate struct {
 	tamper  func(n int, i *table.Item) // called with a copy of each item, which is what is read
 	before  func(ops []table.Op)       // called before each commit
 	commits [][]table.Op               // the commits that were made
-	asked   []table.Range              // the ranges of queries
+	queries []table.Range              // the ranges of queries
 	read    int                        // how many items were read
 	freed   []string                   // whose blobs were deleted
 }
@@ -134,7 +134,7 @@ func newEstate(t *testing.T) *estate {
 		}
 	}
 	for _, id := range []string{e.run, e.parked} {
-		require.NoError(t, e.hold(ctx, id, e.held))
+		require.NoError(t, e.addReferences(ctx, id, e.held))
 	}
 	e.calls, e.read, e.commits, e.waits = 0, 0, nil, nil
 	return e
@@ -162,14 +162,14 @@ func (e *estate) runOf(id string) record.Run {
 	}}
 }
 
-func (e *estate) hold(ctx context.Context, run string, files ...string) error {
+func (e *estate) addReferences(ctx context.Context, run string, files ...string) error {
 	var refs []record.FileRef
 	for _, id := range files {
 		refs = append(refs, record.FileRef{FileID: id})
 	}
 	move := e.NewID()
 	of := lifecycle.Whose{Agent: e.agent}
-	return committed(ctx, e.Store, move, func(tx *record.Tx) { tx.Hold(ctx, e.organization, of, run, refs) })
+	return committed(ctx, e.Store, move, func(tx *record.Tx) { tx.ReferenceFiles(ctx, e.organization, of, run, refs) })
 }
 
 // file returns the description of a file, also of one that is being deleted.
@@ -234,7 +234,7 @@ func (t estateTable) Query(ctx context.Context, r table.Range) ([]*table.Item, e
 	if err := t.reading(fmt.Sprint("query ", r)); err != nil {
 		return nil, err
 	}
-	t.e.asked = append(t.e.asked, r)
+	t.e.queries = append(t.e.queries, r)
 	items, err := t.e.memory.Query(ctx, r)
 	t.show(items)
 	return items, err
@@ -312,14 +312,14 @@ func (e *estate) stored() map[string]string {
 	return all
 }
 
-// places returns the keys of the stored items, in words.
-func (e *estate) places() (places []string) {
-	e.memory.All(func(i *table.Item) { places = append(places, e.inWords(i.String())) })
+// keys returns the keys of the stored items, in words.
+func (e *estate) keys() (keys []string) {
+	e.memory.All(func(i *table.Item) { keys = append(keys, e.inWords(i.String())) })
 	for _, key := range e.blobs.Keys() {
-		places = append(places, e.inWords("blob "+key))
+		keys = append(keys, e.inWords("blob "+key))
 	}
-	slices.Sort(places)
-	return places
+	slices.Sort(keys)
+	return keys
 }
 
 var estateID = regexp.MustCompile(`[0-9a-f]{24}`)

@@ -30,7 +30,7 @@ type File struct {
 	Size         int64     `json:"size"`
 	Uploaded     bool      `json:"uploaded"`       // the bytes are stored
 	Blob         string    `json:"blob,omitzero"`  // the key of the bytes, also while a client may send them
-	Holds        int       `json:"holds,omitzero"` // how many runs and parked messages hold it
+	References   int       `json:"holds,omitzero"` // how many runs and parked messages hold it
 	Due          time.Time `json:"due_at,omitzero"`
 	Removed      bool      `json:"removed,omitzero"`    // it cannot be read any more; its bytes are being deleted
 	OpenUntil    time.Time `json:"open_until,omitzero"` // when the presigned address for the bytes expires
@@ -190,18 +190,18 @@ func (s *Store) OpenFile(ctx context.Context, scope Scope, id string) (io.ReadCl
 	return s.blobs.Get(ctx, e.Value.BlobPrefix())
 }
 
-// hold is the item by which a run or a parked message holds a file.
-type hold struct{}
+// fileReference is the item by which a run or a parked message holds a file.
+type fileReference struct{}
 
-const holdPrefix = "file/"
+const referencePrefix = "file/"
 
-func holdKey(run, file string) table.Key {
-	return table.Key{Part: runPart(run), Sort: holdPrefix + file}
+func referenceKey(run, file string) table.Key {
+	return table.Key{Part: runPart(run), Sort: referencePrefix + file}
 }
 
-// putHold writes that a run holds a file. A row of the file has the owner of the run's chat and its agent.
-func (tx *Tx) putHold(organization, run, file string, of lifecycle.Whose) {
-	put(tx, Fresh(hold{}), table.Item{Key: holdKey(run, file), Owner: organization})
+// putReference writes that a run holds a file. A row of the file has the owner of the run's chat and its agent.
+func (tx *Tx) putReference(organization, run, file string, of lifecycle.Whose) {
+	put(tx, Fresh(fileReference{}), table.Item{Key: referenceKey(run, file), Owner: organization})
 	tx.putHolder(organization, file, of)
 }
 
@@ -245,9 +245,9 @@ func (f File) with(agent string) File {
 	return f
 }
 
-// Hold makes a run, or the parked message that will be one, hold files; of is its [lifecycle.Run.Whose]. Files that it
+// ReferenceFiles makes a run, or the parked message that will be one, hold files; of is its [lifecycle.Run.Whose]. Files that it
 // holds already are skipped. The unit of work fails with [NoFile] if a file does not exist.
-func (tx *Tx) Hold(ctx context.Context, organization string, of lifecycle.Whose, run string, files []FileRef) {
+func (tx *Tx) ReferenceFiles(ctx context.Context, organization string, of lifecycle.Whose, run string, files []FileRef) {
 	if tx.err != nil {
 		return
 	}
@@ -255,7 +255,7 @@ func (tx *Tx) Hold(ctx context.Context, organization string, of lifecycle.Whose,
 	seen := map[string]bool{}
 	for _, f := range files {
 		if !seen[f.FileID] {
-			keys = append(keys, resourceKey("file", f.FileID), holdKey(run, f.FileID))
+			keys = append(keys, resourceKey("file", f.FileID), referenceKey(run, f.FileID))
 		}
 		seen[f.FileID] = true
 	}
@@ -274,26 +274,26 @@ func (tx *Tx) Hold(ctx context.Context, organization string, of lifecycle.Whose,
 			err = &NoFile{e.Value.ID}
 		}
 		tx.fail(err)
-		if e.Value.Holds == 0 && e.Value.Due.IsZero() {
-			e.Value.Holds++ // stored before holds were counted: others may need it, so it stays
+		if e.Value.References == 0 && e.Value.Due.IsZero() {
+			e.Value.References++ // stored before holds were counted: others may need it, so it stays
 		}
 		// else the file was held before files named agents, so these are unknown
-		if e.Value.Holds == 0 || len(e.Value.Agents) > 0 {
+		if e.Value.References == 0 || len(e.Value.Agents) > 0 {
 			e.Value = e.Value.with(of.Agent)
 		}
-		e.Value.Holds++
+		e.Value.References++
 		e.Value.Due = time.Time{}
 		PutResource(tx, e)
-		tx.putHold(organization, run, e.Value.ID, of)
+		tx.putReference(organization, run, e.Value.ID, of)
 	}
 }
 
 // NewHeldFile writes the description of a file that a run makes and holds. The commit requires that the run is as it
 // was read, because a file of an ended run would never be deleted. It fails as [Store.CreateFile] does.
 func (tx *Tx) NewHeldFile(ctx context.Context, f File, run RunEntity) {
-	f.Holds, f.Due, f.Agents, f.Made = 1, time.Time{}, []string{run.Value.Agent}, true
+	f.References, f.Due, f.Agents, f.Made = 1, time.Time{}, []string{run.Value.Agent}, true
 	tx.newFile(ctx, f)
-	tx.putHold(f.Organization, run.Value.ID(), f.ID, run.Value.Whose())
+	tx.putReference(f.Organization, run.Value.ID(), f.ID, run.Value.Whose())
 	tx.add(table.Check(RunKey(run.Value.ID()), table.VersionIs(run.version)))
 }
 
@@ -302,7 +302,7 @@ func (tx *Tx) release(ctx context.Context, run, file string) {
 	if tx.err != nil {
 		return
 	}
-	items, err := tx.store.read(ctx, holdKey(run, file), resourceKey("file", file))
+	items, err := tx.store.read(ctx, referenceKey(run, file), resourceKey("file", file))
 	if err != nil {
 		tx.fail(err)
 		return
@@ -310,13 +310,13 @@ func (tx *Tx) release(ctx context.Context, run, file string) {
 	if items[0] == nil {
 		return
 	}
-	tx.delete(holdKey(run, file), table.VersionIs(items[0].Version))
+	tx.delete(referenceKey(run, file), table.VersionIs(items[0].Version))
 	if items[1] == nil {
 		return // deleted with its organization
 	}
 	e, err := decode[File](items[1])
 	tx.fail(err)
-	if e.Value.Holds--; e.Value.Holds <= 0 {
+	if e.Value.References--; e.Value.References <= 0 {
 		e.Value = e.Value.tombstone(tx.store.host.Now())
 	}
 	PutResource(tx, e)
@@ -327,10 +327,10 @@ func (tx *Tx) releases(ctx context.Context, run string) {
 	if tx.err != nil {
 		return
 	}
-	items, err := tx.store.query(ctx, table.Range{Part: runPart(run), Prefix: holdPrefix, Limit: table.MaxOps})
+	items, err := tx.store.query(ctx, table.Range{Part: runPart(run), Prefix: referencePrefix, Limit: table.MaxOps})
 	tx.fail(err)
 	for _, item := range items {
-		tx.release(ctx, run, strings.TrimPrefix(item.Sort, holdPrefix))
+		tx.release(ctx, run, strings.TrimPrefix(item.Sort, referencePrefix))
 	}
 }
 
@@ -353,9 +353,9 @@ func (s *Store) ReleaseFile(ctx context.Context, run, file string) error {
 
 // releaseAll ends all holds of a run, each in its own commit.
 func (s *Store) releaseAll(ctx context.Context, run string) error {
-	for item, err := range s.items(ctx, table.Range{Part: runPart(run), Prefix: holdPrefix, Limit: 100}) {
+	for item, err := range s.items(ctx, table.Range{Part: runPart(run), Prefix: referencePrefix, Limit: 100}) {
 		if err == nil {
-			err = s.ReleaseFile(ctx, run, strings.TrimPrefix(item.Sort, holdPrefix))
+			err = s.ReleaseFile(ctx, run, strings.TrimPrefix(item.Sort, referencePrefix))
 		}
 		if err != nil {
 			return err
@@ -417,11 +417,11 @@ func (s *Store) removeFile(ctx context.Context, id string, wanted func(File, *Tx
 	return err
 }
 
-// FileNudge is the id of a wakeup on the job queue for a file.
-func FileNudge(id string) string { return "file/" + id }
+// FileWakeupID is the id of a wakeup on the job queue for a file.
+func FileWakeupID(id string) string { return "file/" + id }
 
-// FileOfNudge returns the file's id of such a message; is is false for messages about jobs.
-func FileOfNudge(id string) (file string, is bool) { return strings.CutPrefix(id, "file/") }
+// FileOfWakeup returns the file's id of such a message; is is false for messages about jobs.
+func FileOfWakeup(id string) (file string, is bool) { return strings.CutPrefix(id, "file/") }
 
 // RecheckFile moves a file's due time. The errors are those of [Tx.Commit].
 func (s *Store) RecheckFile(ctx context.Context, e Entity[File], at time.Time) error {

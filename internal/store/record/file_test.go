@@ -34,7 +34,7 @@ func TestFileStoredBeforeHoldsWereCountedStays(t *testing.T) {
 	require.NoError(t, err)
 	ops, err := opsOf(s, "holding",
 		func(tx *record.Tx) {
-			tx.Hold(t.Context(), "o", lifecycle.Whose{Agent: "a"}, run, []record.FileRef{f.Ref()})
+			tx.ReferenceFiles(t.Context(), "o", lifecycle.Whose{Agent: "a"}, run, []record.FileRef{f.Ref()})
 		})
 	require.NoError(t, err)
 	require.NoError(t, commitOps(t.Context(), s, "holding", ops...))
@@ -150,9 +150,9 @@ func TestFileBytesAreReadAsSent(t *testing.T) {
 	assert.Equal(t, e.now.Add(time.Minute), e.file("old").Due)
 	assert.Equal(t, record.FileRef{FileID: "f", Name: "n", ContentType: "t", Size: 3},
 		record.File{ID: "f", Name: "n", ContentType: "t", Size: 3}.Ref())
-	id, is := record.FileOfNudge(record.FileNudge("f"))
+	id, is := record.FileOfWakeup(record.FileWakeupID("f"))
 	assert.Equal(t, []any{"f", true}, []any{id, is})
-	_, is = record.FileOfNudge("f")
+	_, is = record.FileOfWakeup("f")
 	assert.False(t, is)
 }
 
@@ -264,7 +264,7 @@ func TestMissingFileCannotBeHeld(t *testing.T) {
 	for _, id := range []string{"nothing", "hers", e.plain, e.empty} {
 		ops, err := opsOf(e.Store, "m", func(tx *record.Tx) {
 			of := lifecycle.Whose{Agent: e.agent}
-			tx.Hold(ctx, e.organization, of, "run", []record.FileRef{{FileID: e.held}, {FileID: id}})
+			tx.ReferenceFiles(ctx, e.organization, of, "run", []record.FileRef{{FileID: e.held}, {FileID: id}})
 		})
 		var no *record.NoFile
 		require.ErrorAs(t, err, &no)
@@ -283,52 +283,52 @@ func TestMissingFileCannotBeHeld(t *testing.T) {
 // unless earlier ones are unknown.
 func TestHoldCountsOnceAndNotesTheAgent(t *testing.T) {
 	ctx, e := t.Context(), newEstate(t)
-	hold := func(agent, run, file string) record.File {
+	addReference := func(agent, run, file string) record.File {
 		require.NoError(t, committed(ctx, e.Store, run+agent, func(tx *record.Tx) {
 			of := lifecycle.Whose{Agent: agent, Owner: "o"}
-			tx.Hold(ctx, e.organization, of, run, []record.FileRef{{FileID: file}, {FileID: file}})
+			tx.ReferenceFiles(ctx, e.organization, of, run, []record.FileRef{{FileID: file}, {FileID: file}})
 		}))
 		return e.file(file)
 	}
 	assert.Equal(t, e.now.Add(24*time.Hour), e.file(e.plain).Due)
-	f := hold("a", "r1", e.plain)
-	assert.Equal(t, []any{1, time.Time{}, []string{"a"}}, []any{f.Holds, f.Due, f.Agents})
-	f = hold("a", "r1", e.plain)
-	assert.Equal(t, 1, f.Holds, "it holds it already")
-	f = hold("a", "r2", e.plain)
-	assert.Equal(t, []any{2, []string{"a"}}, []any{f.Holds, f.Agents})
-	f = hold("b", "r3", e.plain)
-	assert.Equal(t, []any{3, []string{"a", "b"}}, []any{f.Holds, f.Agents})
+	f := addReference("a", "r1", e.plain)
+	assert.Equal(t, []any{1, time.Time{}, []string{"a"}}, []any{f.References, f.Due, f.Agents})
+	f = addReference("a", "r1", e.plain)
+	assert.Equal(t, 1, f.References, "it holds it already")
+	f = addReference("a", "r2", e.plain)
+	assert.Equal(t, []any{2, []string{"a"}}, []any{f.References, f.Agents})
+	f = addReference("b", "r3", e.plain)
+	assert.Equal(t, []any{3, []string{"a", "b"}}, []any{f.References, f.Agents})
 	for n := range 70 {
-		f = hold(fmt.Sprint("agent", n), fmt.Sprint("run", n), e.plain)
+		f = addReference(fmt.Sprint("agent", n), fmt.Sprint("run", n), e.plain)
 		assert.Len(t, f.Agents, min(2+n+1, 64))
 	}
-	assert.Equal(t, 73, f.Holds)
+	assert.Equal(t, 73, f.References)
 
 	for name, c := range map[string]struct {
 		before, after record.File
 	}{
-		"of before agents were noted":  {record.File{Holds: 1}, record.File{Holds: 2}},
-		"of before holds were counted": {record.File{}, record.File{Holds: 2}},
+		"of before agents were noted":  {record.File{References: 1}, record.File{References: 2}},
+		"of before holds were counted": {record.File{}, record.File{References: 2}},
 		"that was kept for a day": {
-			record.File{Due: e.now}, record.File{Holds: 1, Agents: []string{"a"}},
+			record.File{Due: e.now}, record.File{References: 1, Agents: []string{"a"}},
 		},
 		"of one agent": {
-			record.File{UserID: "u", Holds: 1, Agents: []string{"z"}},
-			record.File{UserID: "u", Holds: 2, Agents: []string{"z", "a"}},
+			record.File{UserID: "u", References: 1, Agents: []string{"z"}},
+			record.File{UserID: "u", References: 2, Agents: []string{"z", "a"}},
 		},
 	} {
 		c.before.ID, c.before.Organization, c.before.Uploaded = e.NewID(), e.organization, true
 		c.after.ID, c.after.Organization, c.after.Uploaded = c.before.ID, e.organization, true
 		e.must("seed", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(c.before)) })
-		assert.Equal(t, c.after, hold("a", "r1", c.before.ID), "a file %s", name)
+		assert.Equal(t, c.after, addReference("a", "r1", c.before.ID), "a file %s", name)
 	}
 
 	r, err := e.Store.Run(ctx, e.scope(), e.run)
 	require.NoError(t, err)
 	made := record.File{ID: "made", Organization: e.organization, Due: e.now, Uploaded: true}
 	require.NoError(t, committed(ctx, e.Store, "making", func(tx *record.Tx) { tx.NewHeldFile(ctx, made, r) }))
-	made.Holds, made.Due, made.Agents, made.Made, made.Counted = 1, time.Time{}, []string{e.agent}, true, true
+	made.References, made.Due, made.Agents, made.Made, made.Counted = 1, time.Time{}, []string{e.agent}, true, true
 	assert.Equal(t, made, e.file("made"))
 }
 
@@ -339,12 +339,12 @@ func TestFileIsRemovedWithItsLastHold(t *testing.T) {
 		require.NoError(t,
 			committed(ctx, e.Store, "first", func(tx *record.Tx) { record.Release(tx, ctx, e.run, e.held) }))
 		f := e.file(e.held)
-		assert.Equal(t, []any{1, false, time.Time{}}, []any{f.Holds, f.Removed, f.Due})
+		assert.Equal(t, []any{1, false, time.Time{}}, []any{f.References, f.Removed, f.Due})
 	}
 	require.NoError(t,
 		committed(ctx, e.Store, "last", func(tx *record.Tx) { record.EstateReleases(tx, ctx, e.parked) }))
 	f := e.file(e.held)
-	assert.Equal(t, []any{0, true, e.now}, []any{f.Holds, f.Removed, f.Due})
+	assert.Equal(t, []any{0, true, e.now}, []any{f.References, f.Removed, f.Due})
 }
 
 // A run ends its holds of all its files, however many they are.
@@ -354,13 +354,13 @@ func TestRunReleasesAllItsFiles(t *testing.T) {
 		for i := range n {
 			f := record.File{ID: fmt.Sprint("f", i), Organization: e.organization, Uploaded: true, Due: e.now}
 			e.must("seed", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(f)) })
-			require.NoError(t, e.hold(t.Context(), "run", f.ID))
+			require.NoError(t, e.addReferences(t.Context(), "run", f.ID))
 		}
 		require.NoError(t, record.EstateReleaseAll(e.Store, t.Context(), "run"))
 		for i := range n {
 			assert.True(t, e.file(fmt.Sprint("f", i)).Removed)
 		}
-		assert.NotContains(t, strings.Join(e.places(), " "), "run/run ")
+		assert.NotContains(t, strings.Join(e.keys(), " "), "run/run ")
 	}
 }
 
@@ -372,11 +372,11 @@ func TestFileIsDeletedWithAllItsBytes(t *testing.T) {
 		require.NoError(t, blob.PutBytes(ctx, e.blobs, key, []byte("x")))
 	}
 	before := e.stored()
-	asked := 0
-	require.NoError(t, e.RemoveFile(ctx, e.plain, func(f record.File) bool { asked++; return f.ID == e.plain }))
-	require.NoError(t, e.RemoveFile(ctx, "nothing", func(record.File) bool { asked++; return true }))
+	calls := 0
+	require.NoError(t, e.RemoveFile(ctx, e.plain, func(f record.File) bool { calls++; return f.ID == e.plain }))
+	require.NoError(t, e.RemoveFile(ctx, "nothing", func(record.File) bool { calls++; return true }))
 	assert.Equal(t, before, e.stored(), "it is wanted")
-	assert.Equal(t, 1, asked)
+	assert.Equal(t, 1, calls)
 
 	e.calls, e.failAt = 0, 3 // the deletion of the bytes
 	require.ErrorIs(t, e.RemoveFile(ctx, e.plain, estateUnwanted), errAway)
@@ -386,7 +386,7 @@ func TestFileIsDeletedWithAllItsBytes(t *testing.T) {
 	e.failing = ""
 	wanted := func(record.File) bool { return true }
 	require.NoError(t, e.RemoveFile(ctx, e.plain, wanted), "nobody is asked about it any more")
-	assert.NotContains(t, strings.Join(e.places(), " "), "PLAIN")
+	assert.NotContains(t, strings.Join(e.keys(), " "), "PLAIN")
 }
 
 // A file is deleted finally when its presigned address has expired.
@@ -398,7 +398,7 @@ func TestFileWithExpiredAddressIsDeleted(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.NoError(t, e.RemoveFile(t.Context(), e.empty, estateUnwanted))
-	assert.NotContains(t, strings.Join(e.places(), " "), "EMPTY")
+	assert.NotContains(t, strings.Join(e.keys(), " "), "EMPTY")
 }
 
 // A file has a row for each owner and agent of the runs that have held it, however many, until it is deleted.
@@ -410,7 +410,7 @@ func TestAFileHasItsHoldersUntilItIsDeleted(t *testing.T) {
 	for n := range 70 {
 		of := lifecycle.Whose{Agent: fmt.Sprint("a", n%2), Owner: fmt.Sprint("u", n/2)}
 		e.must(fmt.Sprint("hold", n), func(tx *record.Tx) {
-			tx.Hold(ctx, e.organization, of, fmt.Sprint("run", n), []record.FileRef{{FileID: e.plain}})
+			tx.ReferenceFiles(ctx, e.organization, of, fmt.Sprint("run", n), []record.FileRef{{FileID: e.plain}})
 		})
 	}
 	for user, want := range map[string][]string{"u0": {"a0", "a1"}, "u34": {"a0", "a1"}, "u": nil, "": nil} {

@@ -17,7 +17,7 @@ var ErrPageFull = errors.New("record: the page is full")
 func Filter[T, V any](
 	ctx context.Context, after string, limit, most int, read Listing[T], show func(T) (v V, shown bool, err error),
 ) (found Page[V], err error) {
-	for looked, size := 0, max(limit, 1); looked < most; looked, size = looked+size, min(2*size, 100) {
+	for scanned, size := 0, max(limit, 1); scanned < most; scanned, size = scanned+size, min(2*size, 100) {
 		page, err := read(ctx, after, size)
 		if err != nil {
 			return found, err
@@ -31,7 +31,7 @@ func Filter[T, V any](
 			if err != nil {
 				return found, err
 			}
-			after = page.Places[i]
+			after = page.Positions[i]
 			if !shown {
 				continue
 			}

@@ -11,7 +11,7 @@ import (
 // A decision may change a run's [record.Context], for the rest of the run. The conversation stays, and a choice of
 // tools is for one part.
 func TestADecisionChangesWhatARunIsGiven(t *testing.T) {
-	before := []record.Said{{Role: "user", Text: "Hi"}}
+	before := []record.ContextMessage{{Role: "user", Text: "Hi"}}
 	first := record.Context{Before: before, Instructions: "Be A.", ToolChoice: record.OneTool, Tool: "f"}
 	pause := func(c *record.Context) record.Pause {
 		return record.Pause{Decided: &record.Decisions{Context: c}}

@@ -7,12 +7,12 @@ type Reader interface {
 
 func (s *Store) reads() *Store { return s }
 
-// Known is a cached reader of keys, users, organizations, agents and toolkits, which every request reads. Nothing is
+// CachedReader is a cached reader of keys, users, organizations, agents and toolkits, which every request reads. Nothing is
 // written through it. Its values are as old as those of the store's table: strongly read, or some seconds old if that
 // table caches. A decision about a run reads through a cached table only values that never change.
-type Known struct{ store *Store }
+type CachedReader struct{ store *Store }
 
-// Known returns the store's cached reader, whose values may be some seconds old.
-func (s *Store) Known() Known { return Known{s} }
+// CachedReader returns the store's cached reader, whose values may be some seconds old.
+func (s *Store) Cached() CachedReader { return CachedReader{s} }
 
-func (k Known) reads() *Store { return k.store }
+func (k CachedReader) reads() *Store { return k.store }

@@ -56,7 +56,7 @@ type Entry struct {
 	// searches, or of a search that called several models.
 	Embedded Embeddings `json:"embedded,omitzero"`
 
-	Place string `json:"-"` // in the ledger: its sort key
+	SortKey string `json:"-"` // in the ledger: its sort key
 }
 
 // ModelTokens are the tokens of one model. Both names are empty if the model is not known.
@@ -84,7 +84,7 @@ func (e Entry) Models() []ModelTokens {
 }
 
 func (e *Entry) take(from *table.Item) {
-	e.Place = from.Sort
+	e.SortKey = from.Sort
 	if e.ID == "" {
 		e.ID, e.Kind = e.RunID, OfRun
 	}
@@ -92,7 +92,7 @@ func (e *Entry) take(from *table.Item) {
 
 // At is the time of the entry in the ledger: when it was finished. Earlier versions ordered entries by their ids, so
 // theirs is when the run was accepted.
-func (e Entry) At() time.Time { return timeOfLedger(e.Place) }
+func (e Entry) At() time.Time { return timeOfLedger(e.SortKey) }
 
 // The ledger of an organization's day has several partitions. So the writes are spread.
 const ledgerShards = 4
@@ -175,8 +175,8 @@ func (s *Store) Ledger(
 		if newest = to; to.Before(first) {
 			return page, nil
 		}
-		if place := ledgerTime(to); after == "" || after > place {
-			after = place
+		if bound := ledgerTime(to); after == "" || after > bound {
+			after = bound
 		}
 	}
 	if after != "" {
@@ -199,11 +199,11 @@ func (s *Store) Ledger(
 				return page, err
 			}
 			if len(page.Rows) == limit {
-				page.Next = page.Places[limit-1]
+				page.Next = page.Positions[limit-1]
 				*days--
 				return page, nil
 			}
-			page.Rows, page.Places = append(page.Rows, e), append(page.Places, e.Value.Place)
+			page.Rows, page.Positions = append(page.Rows, e), append(page.Positions, e.Value.SortKey)
 		}
 		day = day.AddDate(0, 0, -1)
 	}

@@ -123,17 +123,17 @@ func TestPagesOfTheLedgerHaveABoundTogether(t *testing.T) {
 		for after, answers := "", 0; ; answers++ {
 			require.Less(t, answers, 60)
 			days := record.LedgerDays
-			e.asked = nil
+			e.queries = nil
 			for range 12 {
 				page, err := e.Ledger(t.Context(), scope, any, any, after, limit, &days)
 				require.NoError(t, err)
-				assert.Len(t, page.Places, len(page.Rows))
+				assert.Len(t, page.Positions, len(page.Rows))
 				seen += len(page.Rows)
 				if after = page.Next; after == "" {
 					break
 				}
 			}
-			assert.LessOrEqual(t, len(e.asked), 4*record.LedgerDays)
+			assert.LessOrEqual(t, len(e.queries), 4*record.LedgerDays)
 			if after == "" {
 				break
 			}
@@ -153,19 +153,19 @@ func TestAPlaceInTheLedgerIsATime(t *testing.T) {
 	}
 	last := base.Add(24*time.Hour - time.Millisecond)
 	ids[e.finished(last, 0)] = last
-	place := ""
+	previous := ""
 	n := 0
 	for entry, err := range e.Through(t.Context(), e.scope(), base, base.Add(24*time.Hour)) {
 		require.NoError(t, err)
 		n++
 		assert.Equal(t, ids[entry.RunID], entry.At())
 		assert.Equal(t, entry.FinishedAt, entry.At())
-		require.Greater(t, entry.Place, place)
-		place = entry.Place
+		require.Greater(t, entry.SortKey, previous)
+		previous = entry.SortKey
 	}
 	assert.Equal(t, len(ids), n)
-	assert.True(t, record.Entry{Place: "nonsense"}.At().IsZero())
-	assert.True(t, record.Entry{Place: "not hexadecimal"}.At().IsZero())
+	assert.True(t, record.Entry{SortKey: "nonsense"}.At().IsZero())
+	assert.True(t, record.Entry{SortKey: "not hexadecimal"}.At().IsZero())
 }
 
 // A day with more entries than fit in memory together is read through in order, and can be left in the middle.
@@ -182,9 +182,9 @@ func TestTheLedgerIsGoneThroughAPageAtATime(t *testing.T) {
 		seen++
 	}
 	assert.Equal(t, n, seen)
-	e.asked = nil
+	e.queries = nil
 	for range e.Through(t.Context(), e.scope(), e.now, e.now.Add(time.Hour)) {
 		break
 	}
-	assert.Len(t, e.asked, 4, "a page of each part")
+	assert.Len(t, e.queries, 4, "a page of each part")
 }

@@ -16,7 +16,7 @@ import (
 // ledger lists the ledger in pages of limit, and counts the pages.
 func (e *estate) ledger(organization string, limit int) (runs []string, pages int) {
 	e.Helper()
-	e.asked = nil
+	e.queries = nil
 	for after := ""; ; {
 		pages++
 		require.Less(e, pages, 200)
@@ -48,13 +48,13 @@ func TestLedgerQueriesEachDayOnce(t *testing.T) {
 		runs, pages := e.ledger(organization, 1000)
 		assert.Equal(t, want, runs, "%d days", days)
 		assert.Equal(t, (days+2)/31+1, pages, "%d days", days)
-		assert.Len(t, e.asked, 4*(days+2), "%d days", days)
+		assert.Len(t, e.queries, 4*(days+2), "%d days", days)
 		for limit := 1; limit < 4; limit++ {
 			runs, pages = e.ledger(organization, limit)
 			assert.Equal(t, want, runs, "%d days", days)
 			assert.GreaterOrEqual(t, pages, len(want)/limit)
-			for _, asked := range e.asked {
-				assert.LessOrEqual(t, asked.Limit, limit+1)
+			for _, query := range e.queries {
+				assert.LessOrEqual(t, query.Limit, limit+1)
 			}
 		}
 	}

@@ -16,14 +16,14 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// asked is a table that counts queries and the items that they find.
-type asked struct {
+// queryCounter is a table that counts queries and the items that they find.
+type queryCounter struct {
 	table.Table
 
 	queries, rows int
 }
 
-func (a *asked) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
+func (a *queryCounter) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
 	items, err := a.Table.Query(ctx, r)
 	a.queries++
 	a.rows += len(items)
@@ -38,7 +38,7 @@ func TestPausedRunsAreCountedByTheQueriesOfAdmission(t *testing.T) {
 		{1000, 0, 1, 0}, {1000, 3, 1, 3}, {1000, 700, 2, 700}, {1000, 5000, 2, 1000},
 	} {
 		h := host.System()
-		a := &asked{Table: memtable.New(h.Now)}
+		a := &queryCounter{Table: memtable.New(h.Now)}
 		s := record.New(a, &memblob.Store{}, h)
 		for n := range c.paused {
 			id := h.NewID()

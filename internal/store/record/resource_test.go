@@ -47,20 +47,20 @@ func estateKeeps[T record.Resourceful](t *testing.T, kind string, edit func(v *T
 	require.NoError(t, err)
 	known := func(is record.Entity[T]) {
 		for range 2 { // the second time it is not decoded
-			again, err := record.Resource[T](ctx, e.Known(), scope, id)
+			again, err := record.Resource[T](ctx, e.Cached(), scope, id)
 			require.NoError(t, err)
 			assert.Equal(t, is, again)
 		}
 	}
 	known(read)
-	for _, stranger := range []record.Scope{record.Of("another"), record.Of(""), record.Of(record.NoOrganization)} {
-		_, err = record.Resource[T](ctx, e.Store, stranger, id)
+	for _, outsider := range []record.Scope{record.Of("another"), record.Of(""), record.Of(record.NoOrganization)} {
+		_, err = record.Resource[T](ctx, e.Store, outsider, id)
 		assert.True(t, problem.Is(err, "outside_organization"), "%s: %v", kind, err)
 	}
 
-	for asked, want := range map[record.Scope][]string{scope: {id}, record.System(): {id}, record.Of("another"): nil} {
+	for reader, want := range map[record.Scope][]string{scope: {id}, record.System(): {id}, record.Of("another"): nil} {
 		for _, ids := range [][]string{{id}, {"nothing", id}, {id, id}} {
-			there, err := record.Existing[T](ctx, e.Store, asked, ids)
+			there, err := record.Existing[T](ctx, e.Store, reader, ids)
 			require.NoError(t, err)
 			assert.Equal(t, want, there, kind)
 		}
@@ -105,7 +105,7 @@ func TestResourceOfEachKindIsReadAsWritten(t *testing.T) {
 	estateKeeps(t, "knowledge_base", func(b *catalog.KnowledgeBase) { b.Description = "" })
 	estateKeeps(t, "document", func(d *catalog.Document) { d.Metadata = nil })
 	estateKeeps(t, "content", func(c *catalog.Content) { c.Document = "" })
-	estateKeeps(t, "file", func(f *record.File) { f.Holds = 0 })
+	estateKeeps(t, "file", func(f *record.File) { f.References = 0 })
 	estateKeeps(t, "audit", func(a *record.AuditEntry) { a.Changed = nil })
 }
 
@@ -193,7 +193,7 @@ func TestOnlyFilesAreDue(t *testing.T) {
 		due, err := e.Due(t.Context(), key.Shard(), until, 99)
 		require.NoError(t, err)
 		assert.Len(t, slices.DeleteFunc(due, func(d record.DueItem) bool {
-			return d != record.DueItem{Kind: "file", ID: f.ID, Place: "head"}
+			return d != record.DueItem{Kind: "file", ID: f.ID, Position: "head"}
 		}), want)
 	}
 }
@@ -214,7 +214,7 @@ func TestJobIsDueUntilDone(t *testing.T) {
 	due, err := e.Due(ctx, key.Shard(), job.Due, 9)
 	require.NoError(t, err)
 	assert.True(t, slices.ContainsFunc(due, func(d record.DueItem) bool {
-		return d == record.DueItem{Kind: "job", ID: job.ID, Place: "head"}
+		return d == record.DueItem{Kind: "job", ID: job.ID, Position: "head"}
 	}))
 
 	next := read
@@ -328,5 +328,5 @@ func TestEndlessConflictsAtTheBeginGiveUp(t *testing.T) {
 	}
 	require.True(t, problem.Is(e.EnsureDeployment(t.Context()), "unavailable"))
 	assert.Equal(t, 3, commits)
-	assert.NotContains(t, strings.Join(e.places(), " "), "began")
+	assert.NotContains(t, strings.Join(e.keys(), " "), "began")
 }

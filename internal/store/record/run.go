@@ -145,9 +145,9 @@ func (s *Store) Runs(ctx context.Context, scope Scope, ids ...string) ([]RunEnti
 }
 
 // Versions returns the stored versions of runs, 0 for a run that does not exist. It costs a poll of the table
-// ([table.Glance]) and may lag behind Run. The errors are those of a read of the table.
+// ([table.Poll]) and may lag behind Run. The errors are those of a read of the table.
 func (s *Store) Versions(ctx context.Context, ids ...string) ([]int64, error) {
-	marks, err := table.Glance(ctx, s.table, keysOf(ids, RunKey)...)
+	marks, err := table.Poll(ctx, s.table, keysOf(ids, RunKey)...)
 	versions := make([]int64, len(marks))
 	for i, mark := range marks {
 		versions[i] = mark.Version
@@ -371,7 +371,7 @@ func (s *Store) Steps(ctx context.Context, r Run) ([]Step, error) {
 	last := Step{
 		Kind: ModelStep, Attempt: r.Attempt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 		Text:        Behind(result.Answer, steps),
-		InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens, Finish: result.Finish, Tries: 1,
+		InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens, Finish: result.Finish, ModelAttempts: 1,
 	}
 	for _, step := range steps {
 		last.Index = step.Index + 1
@@ -385,7 +385,7 @@ func (s *Store) Steps(ctx context.Context, r Run) ([]Step, error) {
 // Reconstructible reports whether a step that has ended its run can be rebuilt from the run's result and the earlier
 // steps. Such a step need not be in the journal.
 func (step Step) Reconstructible(before []Step, answer, finish string) bool {
-	return step.Kind == ModelStep && len(step.Calls) == 0 && step.Tries <= 1 && step.RequestID == "" &&
+	return step.Kind == ModelStep && len(step.Calls) == 0 && step.ModelAttempts <= 1 && step.RequestID == "" &&
 		step.LeftOut == 0 && !step.AnsweredOnly && step.Shortened == 0 &&
 		step.Finish == finish && step.Text == Behind(answer, before)
 }
@@ -485,7 +485,7 @@ func (s *Store) eraseBeside(ctx context.Context, id string) error {
 		}
 		tx, names := s.Begin(s.host.NewID()), map[string]bool{}
 		for _, item := range page {
-			if item.Sort == headSort || strings.HasPrefix(item.Sort, holdPrefix) {
+			if item.Sort == headSort || strings.HasPrefix(item.Sort, referencePrefix) {
 				continue
 			}
 			name, err := s.nameIn(ctx, item)

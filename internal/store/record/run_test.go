@@ -279,7 +279,7 @@ func TestLastStepIsRebuiltFromTheRun(t *testing.T) {
 	require.NoError(t, err)
 	want := record.Step{
 		Kind: record.ModelStep, Attempt: 3, StartedAt: begun, FinishedAt: ended, Text: "one two three",
-		InputTokens: 30, OutputTokens: 40, Finish: "stop", Tries: 1,
+		InputTokens: 30, OutputTokens: 40, Finish: "stop", ModelAttempts: 1,
 	}
 	assert.Equal(t, []record.Step{want}, steps, "nothing was journalled")
 	assert.True(t, want.Reconstructible(nil, "one two three", "stop"))
@@ -325,7 +325,7 @@ func TestLastStepIsRebuiltFromTheRun(t *testing.T) {
 	for name, more := range map[string]func(s *record.Step){
 		"a tool's":            func(s *record.Step) { s.Kind = record.ToolStep },
 		"calls":               func(s *record.Step) { s.Calls = make([]record.Call, 1) },
-		"tries":               func(s *record.Step) { s.Tries = 2 },
+		"tries":               func(s *record.Step) { s.ModelAttempts = 2 },
 		"the provider's name": func(s *record.Step) { s.RequestID = "x" },
 		"what did not fit":    func(s *record.Step) { s.LeftOut = 1 },
 		"what was cut":        func(s *record.Step) { s.Shortened = 1 },
@@ -336,7 +336,7 @@ func TestLastStepIsRebuiltFromTheRun(t *testing.T) {
 		more(&step)
 		assert.False(t, step.Reconstructible(journal, "one \n\ntwo \n\nthree", "stop"), "no run says %s", name)
 	}
-	want.Tries = 0
+	want.ModelAttempts = 0
 	assert.True(t, want.Reconstructible(journal, "one \n\ntwo \n\nthree", "stop"))
 }
 
@@ -410,7 +410,7 @@ func TestWakeUpMessageNamesADelivery(t *testing.T) {
 		run, sequence, ok := record.ParseDeliveryID(id)
 		assert.Equal(t, want, []any{run, sequence, ok}, id)
 	}
-	assert.Equal(t, "r/7", record.Delivery{RunID: "r", Sequence: 7}.NudgeID())
+	assert.Equal(t, "r/7", record.Delivery{RunID: "r", Sequence: 7}.WakeupID())
 }
 
 // Up to 512 bytes of a result are in the head of the run, up to 8 KiB in an item next to it, larger ones in the blob
@@ -435,7 +435,7 @@ func TestSizeDecidesWhereAResultIsStored(t *testing.T) {
 		assert.Equal(t, where == "head", e.Value.Output != nil, n)
 		assert.Equal(t, where != "head", e.Value.Outside, n)
 		assert.Equal(t, where == "value", len(w.blobs.Keys()) == 1, n)
-		assert.Len(t, w.places(), map[bool]int{true: 1, false: 2}[where == "head"], n)
+		assert.Len(t, w.keys(), map[bool]int{true: 1, false: 2}[where == "head"], n)
 	}
 	w := runBlank(t)
 	r := runIn("r", 1, 0)

@@ -205,9 +205,9 @@ func TestSlotsOfLargeCapsAreSpread(t *testing.T) {
 // New runs are allowed below the cap while there is a free number: an overflow slot takes no number but counts.
 func TestNewRunsAreAllowedBelowTheCap(t *testing.T) {
 	for _, c := range []struct {
-		door   record.Admission
-		admits bool
-		row    string
+		admission record.Admission
+		admits    bool
+		row       string
 	}{
 		{record.Admission{Active: 1, Free: "0", Cap: 2}, true, "0"},
 		{record.Admission{Active: 2, Free: "0", Cap: 2}, false, "0"},
@@ -215,8 +215,8 @@ func TestNewRunsAreAllowedBelowTheCap(t *testing.T) {
 		{record.Admission{Active: 3, Free: "1", Cap: 2}, false, "1"},
 		{record.Admission{Active: 3}, true, "over/r"},
 	} {
-		assert.Equal(t, c.admits, c.door.Allows(), "%+v", c.door)
-		assert.Equal(t, c.row, c.door.Slot("r"), "%+v", c.door)
+		assert.Equal(t, c.admits, c.admission.Allows(), "%+v", c.admission)
+		assert.Equal(t, c.row, c.admission.Slot("r"), "%+v", c.admission)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestNewRunsAreAllowedBelowTheCap(t *testing.T) {
 func TestWaitingRunsHaveAMark(t *testing.T) {
 	w := runBlank(t)
 	marks := map[string]bool{}
-	look := func(want ...string) {
+	assertPaused := func(want ...string) {
 		t.Helper()
 		paused, mark, err := w.PausedRuns(w.ctx(), "o")
 		require.NoError(t, err)
@@ -239,21 +239,21 @@ func TestWaitingRunsHaveAMark(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, mark, again)
 	}
-	look()
+	assertPaused()
 	w.take("a", pausedSlot("a"))
-	look("a")
+	assertPaused("a")
 	w.take("b", "0")
 	w.take("c", "over/c")
 	w.take("d", pausedSlot("d"))
-	look("a", "d")
+	assertPaused("a", "d")
 	counted, err := w.CountedRuns(w.ctx(), "o")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"b", "c"}, counted)
 	w.move("m2", "a", pausedSlot("a"), "1")
 	w.move("m3", "a", "1", pausedSlot("a"))
-	look("a", "d")
+	assertPaused("a", "d")
 	w.move("m4", "a", pausedSlot("a"), "")
-	look("d")
+	assertPaused("d")
 	w.take("e", lifecycle.PausedSlot(time.UnixMilli(1), "e")) // has waited longer
-	look("e", "d")
+	assertPaused("e", "d")
 }

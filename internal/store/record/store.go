@@ -173,8 +173,8 @@ func (s *Store) items(ctx context.Context, r table.Range) iter.Seq2[*table.Item,
 	}
 }
 
-// tries bounds how often a call is repeated; with the back-off below that is a few seconds.
-const tries = 8
+// maxAttempts bounds how often a call is repeated; with the back-off below that is a few seconds.
+const maxAttempts = 8
 
 // again makes a call of the table, and repeats it if that may help.
 func again[T any](ctx context.Context, s *Store, call func() (T, error)) (found T, err error) {
@@ -190,33 +190,33 @@ func again[T any](ctx context.Context, s *Store, call func() (T, error)) (found 
 
 func (s *Store) repeat(ctx context.Context, call func() error, passes func(error) bool) error {
 	var err error
-	for try := range tries {
+	for attempt := range maxAttempts {
 		if err = call(); err == nil || !passes(err) {
 			return err
 		}
-		if s.host.Sleep(ctx, s.backOff(try)) != nil {
+		if s.host.Sleep(ctx, s.backOff(attempt)) != nil {
 			break
 		}
 	}
 	return problem.Retry(err)
 }
 
-func (s *Store) backOff(try int) time.Duration {
-	return time.Millisecond + host.Jitter(s.host, min(5*time.Millisecond<<try, time.Second))
+func (s *Store) backOff(attempt int) time.Duration {
+	return time.Millisecond + host.Jitter(s.host, min(5*time.Millisecond<<attempt, time.Second))
 }
 
 // Page is a part of a listing.
 type Page[T any] struct {
-	Rows   []T
-	Places []string // of the rows in the listing: a page may also begin behind one of them
-	Next   string   // where the next page begins; empty at the end
+	Rows      []T
+	Positions []string // of the rows in the listing: a page may also begin behind one of them
+	Next      string   // where the next page begins; empty at the end
 }
 
 // EndAt ends a page of a listing, newest first, before the rows behind a place.
-func (p *Page[T]) EndAt(place string) {
-	for i, at := range p.Places {
-		if at < place {
-			p.Rows, p.Places, p.Next = p.Rows[:i], p.Places[:i], ""
+func (p *Page[T]) EndAt(position string) {
+	for i, at := range p.Positions {
+		if at < position {
+			p.Rows, p.Positions, p.Next = p.Rows[:i], p.Positions[:i], ""
 			return
 		}
 	}
@@ -224,13 +224,13 @@ func (p *Page[T]) EndAt(place string) {
 
 // keep leaves out the rows that are not wanted.
 func (p *Page[T]) keep(wanted func(T) bool) {
-	rows, places := p.Rows[:0], p.Places[:0]
+	rows, positions := p.Rows[:0], p.Positions[:0]
 	for i, row := range p.Rows {
 		if wanted(row) {
-			rows, places = append(rows, row), append(places, p.Places[i])
+			rows, positions = append(rows, row), append(positions, p.Positions[i])
 		}
 	}
-	p.Rows, p.Places = rows, places
+	p.Rows, p.Positions = rows, positions
 }
 
 // DueShards is the number of shards of the due index.
@@ -238,9 +238,9 @@ const DueShards = table.DueShards
 
 // DueItem names an item that is due.
 type DueItem struct {
-	Kind  string // run, hook (a webhook delivery), job, file, or one of a newer version
-	ID    string // of a delivery: the run's id
-	Place string // among the items of the id: a delivery's sequence number
+	Kind     string // run, hook (a webhook delivery), job, file, or one of a newer version
+	ID       string // of a delivery: the run's id
+	Position string // among the items of the id: a delivery's sequence number
 }
 
 // Due lists at most limit items of a shard that were due before until, the oldest first.

@@ -27,9 +27,9 @@ type runOp struct {
 
 func runOperations() map[string]runOp {
 	scope, spec := record.Of("o"), lifecycle.RunSpec{RunID: "new", Organization: "o"}
-	look := func(do func(w *runWorld) (any, error)) runOp { return runOp{do: do} }
+	read := func(do func(w *runWorld) (any, error)) runOp { return runOp{do: do} }
 	write := func(do func(w *runWorld, tx *record.Tx) error) runOp {
-		return look(func(w *runWorld) (any, error) {
+		return read(func(w *runWorld) (any, error) {
 			tx := w.Begin(w.host.NewID())
 			if err := do(w, tx); err != nil {
 				return nil, err
@@ -44,16 +44,16 @@ func runOperations() map[string]runOp {
 	long := func(op runOp) runOp { op.long = true; return op }
 	text := func(b []byte, err error) (any, error) { return string(b), err }
 	return map[string]runOp{
-		"a run":           look(func(w *runWorld) (any, error) { return w.Run(w.ctx(), scope, w.id) }),
-		"a link":          look(func(w *runWorld) (any, error) { return w.Link(w.ctx(), w.id) }),
-		"a client's run":  look(func(w *runWorld) (any, error) { return w.LiveRun(w.ctx(), scope, w.id) }),
-		"runs":            look(func(w *runWorld) (any, error) { return w.Runs(w.ctx(), scope, w.id) }),
-		"runs of a scope": look(func(w *runWorld) (any, error) { return w.RunsOfOrganization(w.ctx(), scope, "", 9) }),
-		"old runs":        look(func(w *runWorld) (any, error) { return w.OldRunsOfOrganization(w.ctx(), "o", "", 9) }),
-		"runs of a chat": look(func(w *runWorld) (any, error) {
+		"a run":           read(func(w *runWorld) (any, error) { return w.Run(w.ctx(), scope, w.id) }),
+		"a link":          read(func(w *runWorld) (any, error) { return w.Link(w.ctx(), w.id) }),
+		"a client's run":  read(func(w *runWorld) (any, error) { return w.LiveRun(w.ctx(), scope, w.id) }),
+		"runs":            read(func(w *runWorld) (any, error) { return w.Runs(w.ctx(), scope, w.id) }),
+		"runs of a scope": read(func(w *runWorld) (any, error) { return w.RunsOfOrganization(w.ctx(), scope, "", 9) }),
+		"old runs":        read(func(w *runWorld) (any, error) { return w.OldRunsOfOrganization(w.ctx(), "o", "", 9) }),
+		"runs of a chat": read(func(w *runWorld) (any, error) {
 			return w.RunsOfChat(w.ctx(), scope, lifecycle.Chat{ID: "c", OwnID: true, Organization: "o"}, "", 9)
 		}),
-		"turns of a chat": look(func(w *runWorld) (any, error) {
+		"turns of a chat": read(func(w *runWorld) (any, error) {
 			runs, next, err := w.TurnsOfChat(
 				w.ctx(),
 				scope,
@@ -63,67 +63,67 @@ func runOperations() map[string]runOp {
 			)
 			return []any{runs, next}, err
 		}),
-		"a request":    look(func(w *runWorld) (any, error) { return w.Input(w.ctx(), w.head.Value) }),
-		"what waits":   look(func(w *runWorld) (any, error) { return w.StillParked(w.ctx(), w.waiting) }),
-		"a result":     look(func(w *runWorld) (any, error) { return text(w.Output(w.ctx(), w.head.Value)) }),
-		"steps":        look(func(w *runWorld) (any, error) { return w.Steps(w.ctx(), w.head.Value) }),
-		"a pause":      look(func(w *runWorld) (any, error) { return w.Interrupts(w.ctx(), w.id, 1) }),
-		"whose body":   look(func(w *runWorld) (any, error) { return w.HasBody(w.ctx(), w.id) }),
-		"chats":        look(func(w *runWorld) (any, error) { return w.Chats(w.ctx(), scope, "", 9) }),
-		"a named chat": look(func(w *runWorld) (any, error) { return w.Chat(w.ctx(), scope, "c") }),
-		"a chat, deleted or not": look(func(w *runWorld) (any, error) {
+		"a request":    read(func(w *runWorld) (any, error) { return w.Input(w.ctx(), w.head.Value) }),
+		"what waits":   read(func(w *runWorld) (any, error) { return w.StillParked(w.ctx(), w.waiting) }),
+		"a result":     read(func(w *runWorld) (any, error) { return text(w.Output(w.ctx(), w.head.Value)) }),
+		"steps":        read(func(w *runWorld) (any, error) { return w.Steps(w.ctx(), w.head.Value) }),
+		"a pause":      read(func(w *runWorld) (any, error) { return w.Interrupts(w.ctx(), w.id, 1) }),
+		"whose body":   read(func(w *runWorld) (any, error) { return w.HasBody(w.ctx(), w.id) }),
+		"chats":        read(func(w *runWorld) (any, error) { return w.Chats(w.ctx(), scope, "", 9) }),
+		"a named chat": read(func(w *runWorld) (any, error) { return w.Chat(w.ctx(), scope, "c") }),
+		"a chat, deleted or not": read(func(w *runWorld) (any, error) {
 			e, found, err := w.FindChat(w.ctx(), scope, "c")
 			return []any{e, found}, err
 		}),
-		"pauses": look(func(w *runWorld) (any, error) {
+		"pauses": read(func(w *runWorld) (any, error) {
 			pauses, decided, err := w.Pauses(w.ctx(), w.id)
 			return []any{pauses, decided}, err
 		}),
-		"a decision": look(func(w *runWorld) (any, error) {
+		"a decision": read(func(w *runWorld) (any, error) {
 			d, found, err := w.LastDecision(w.ctx(), w.id, 2)
 			return []any{d, found}, err
 		}),
-		"a run's chat": look(func(w *runWorld) (any, error) {
+		"a run's chat": read(func(w *runWorld) (any, error) {
 			e, found, err := w.ChatOf(w.ctx(), w.head.Value.RunSpec)
 			return []any{e, found}, err
 		}),
-		"a delivery by number": look(func(w *runWorld) (any, error) {
+		"a delivery by number": read(func(w *runWorld) (any, error) {
 			e, found, err := w.DeliveryAt(w.ctx(), w.id, 1)
 			return []any{e, found}, err
 		}),
-		"a delivery by id": look(func(w *runWorld) (any, error) {
+		"a delivery by id": read(func(w *runWorld) (any, error) {
 			return w.Delivery(w.ctx(), scope, record.DeliveryID(w.id, 2))
 		}),
-		"another's delivery": look(func(w *runWorld) (any, error) {
+		"another's delivery": read(func(w *runWorld) (any, error) {
 			_, err := w.Delivery(w.ctx(), scope, w.foreign)
 			if runCode(err) == "outside_organization" {
 				return "outside", nil
 			}
 			return nil, err
 		}),
-		"deliveries":          look(func(w *runWorld) (any, error) { return w.Deliveries(w.ctx(), scope, "", 9) }),
-		"deliveries of a run": look(func(w *runWorld) (any, error) { return w.DeliveriesOfRun(w.ctx(), scope, w.id) }),
-		"what is delivered": look(func(w *runWorld) (any, error) {
+		"deliveries":          read(func(w *runWorld) (any, error) { return w.Deliveries(w.ctx(), scope, "", 9) }),
+		"deliveries of a run": read(func(w *runWorld) (any, error) { return w.DeliveriesOfRun(w.ctx(), scope, w.id) }),
+		"what is delivered": read(func(w *runWorld) (any, error) {
 			e, _, err := w.DeliveryAt(w.ctx(), w.id, 2)
 			if err != nil {
 				return nil, err
 			}
 			return text(w.DeliveryBody(w.ctx(), e.Value))
 		}),
-		"a user's admission": look(func(w *runWorld) (any, error) {
+		"a user's admission": read(func(w *runWorld) (any, error) {
 			return w.Admission(w.ctx(), record.UserSlots("o", "u"), 2)
 		}),
-		"a wide admission": look(func(w *runWorld) (any, error) {
+		"a wide admission": read(func(w *runWorld) (any, error) {
 			return w.Admission(w.ctx(), record.OrganizationSlots("o"), 1000)
 		}),
-		"active runs": look(func(w *runWorld) (any, error) { return w.ActiveRuns(w.ctx(), "o") }),
-		"how many count": look(func(w *runWorld) (any, error) {
+		"active runs": read(func(w *runWorld) (any, error) { return w.ActiveRuns(w.ctx(), "o") }),
+		"how many count": read(func(w *runWorld) (any, error) {
 			return w.CountingRuns(w.ctx(), record.OrganizationSlots("o"))
 		}),
-		"how many are hers": look(func(w *runWorld) (any, error) {
+		"how many are hers": read(func(w *runWorld) (any, error) {
 			return w.CountingRuns(w.ctx(), record.UserSlots("o", "u"))
 		}),
-		"what is due": look(func(w *runWorld) (any, error) {
+		"what is due": read(func(w *runWorld) (any, error) {
 			return w.Due(w.ctx(), table.Key{Part: "file/f3"}.Shard(), w.host.now.Add(48*time.Hour), 9)
 		}),
 
@@ -141,7 +141,7 @@ func runOperations() map[string]runOp {
 			tx.DropParked(w.ctx(), p)
 			return nil
 		})),
-		"a message with a file taken back": taking(look(func(w *runWorld) (any, error) {
+		"a message with a file taken back": taking(read(func(w *runWorld) (any, error) {
 			return nil, w.EraseParked(w.ctx(), w.parked[0])
 		})),
 		"a new result": one(func(w *runWorld, tx *record.Tx) {
@@ -166,7 +166,7 @@ func runOperations() map[string]runOp {
 			tx.DeleteChat(e)
 			return err
 		})),
-		"an edit": look(func(w *runWorld) (any, error) {
+		"an edit": read(func(w *runWorld) (any, error) {
 			e, err := record.Change(
 				w.ctx(),
 				w.Store,
@@ -181,23 +181,23 @@ func runOperations() map[string]runOp {
 			)
 			return e.Value, err
 		}),
-		"a creation": look(func(w *runWorld) (any, error) {
+		"a creation": read(func(w *runWorld) (any, error) {
 			return record.Create(w.ctx(), w.Store, catalog.Group{ID: "new", Organization: "o"}, w.host.NewID())
 		}),
-		"a removal": taking(look(func(w *runWorld) (any, error) {
+		"a removal": taking(read(func(w *runWorld) (any, error) {
 			type group = record.Entity[catalog.Group]
 			return record.Remove(w.ctx(), w.Store, scope, "g", func(_ group, tx *record.Tx) error {
 				record.PutResource(tx, record.Fresh(catalog.Group{ID: "by the way", Organization: "o"}))
 				return nil
 			})
 		})),
-		"the end of deliveries": long(look(func(w *runWorld) (any, error) {
+		"the end of deliveries": long(read(func(w *runWorld) (any, error) {
 			return nil, w.EraseDeliveries(w.ctx(), "o", w.id)
 		})),
-		"a run's end": long(taking(look(func(w *runWorld) (any, error) {
+		"a run's end": long(taking(read(func(w *runWorld) (any, error) {
 			return nil, w.EraseRun(w.ctx(), w.head, w.host.NewID(), false)
 		}))),
-		"a run's end but for its link": long(taking(look(func(w *runWorld) (any, error) {
+		"a run's end but for its link": long(taking(read(func(w *runWorld) (any, error) {
 			return nil, w.EraseRun(w.ctx(), w.head, w.host.NewID(), true)
 		}))),
 	}
@@ -277,7 +277,7 @@ func TestUnreachableStoreIsReportedAndNothingIsHalfDone(t *testing.T) {
 			if name != "a creation" && name != "a removal" { // the write id differs
 				assert.Equal(t, want, again, "%s: call %d, again", name, at)
 			}
-			assert.Equal(t, done.places(), w.places(), "%s: call %d, again", name, at)
+			assert.Equal(t, done.keys(), w.keys(), "%s: call %d, again", name, at)
 		}
 	}
 }
@@ -316,7 +316,7 @@ func TestBlobCallsAreRetried(t *testing.T) {
 				}
 				require.NoError(t, err, "%s: %s %d", name, kind, at)
 				assert.Equal(t, want, got, "%s: %s %d", name, kind, at)
-				assert.Equal(t, done.places(), w.places(), "%s: %s %d", name, kind, at)
+				assert.Equal(t, done.keys(), w.keys(), "%s: %s %d", name, kind, at)
 			}
 		}
 	}
@@ -340,7 +340,7 @@ func TestUnreadableItemsAreErrors(t *testing.T) {
 		}
 		return false
 	}
-	said := 0
+	failures := 0
 	for name, op := range runOperations() {
 		w := newRunWorld(t)
 		items, _ := w.stored()
@@ -369,7 +369,7 @@ func TestUnreadableItemsAreErrors(t *testing.T) {
 					assert.NoError(t, err, "%s: %s of %s", name, what, key)
 					continue
 				}
-				said++
+				failures++
 				assert.Error(t, err, "%s: %s of %s", name, what, key)
 				if !op.long {
 					after, _ := w.stored()
@@ -378,5 +378,5 @@ func TestUnreadableItemsAreErrors(t *testing.T) {
 			}
 		}
 	}
-	assert.Greater(t, said, 50)
+	assert.Greater(t, failures, 50)
 }

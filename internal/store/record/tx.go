@@ -104,7 +104,7 @@ func (tx *Tx) Commit(ctx context.Context) error {
 	defer cancel()
 	unknown := false
 	var err error
-	for try := range tries {
+	for attempt := range maxAttempts {
 		err = s.table.Commit(ctx, tx.writeID, tx.ops...)
 		if err == nil {
 			return nil
@@ -124,7 +124,7 @@ func (tx *Tx) Commit(ctx context.Context) error {
 			return s.full(err)
 		}
 		unknown = unknown || failure.Kind == table.Unknown
-		if s.host.Sleep(ctx, s.backOff(try)) != nil {
+		if s.host.Sleep(ctx, s.backOff(attempt)) != nil {
 			break
 		}
 	}

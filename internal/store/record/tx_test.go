@@ -36,7 +36,7 @@ func TestUnitOfWorkKeepsItsFirstError(t *testing.T) {
 			tx.NewDelivery(w.ctx(), record.Delivery{RunID: w.id, Sequence: 9, Body: runLarge})
 		},
 		"files": func(tx *record.Tx) {
-			tx.Hold(w.ctx(), "o", lifecycle.Whose{Agent: "a"}, w.id, []record.FileRef{{FileID: "f3"}})
+			tx.ReferenceFiles(w.ctx(), "o", lifecycle.Whose{Agent: "a"}, w.id, []record.FileRef{{FileID: "f3"}})
 		},
 		"files let go": func(tx *record.Tx) { record.Release(tx, w.ctx(), w.id, "f1") },
 		"tokens": func(tx *record.Tx) {
@@ -100,7 +100,7 @@ func TestKnownReadsReturnWhatIsStored(t *testing.T) {
 		record.PutVersion(tx, agent, agent.Version)
 		tx.PutRunToken("hash", token)
 	})
-	known := w.Known()
+	known := w.Cached()
 	standing, err := catalog.Standing(w.ctx(), known, record.Of("o"), "a")
 	require.NoError(t, err)
 	version, err := record.Version[catalog.Agent](w.ctx(), known, record.Of("o"), "a", 1)

@@ -44,7 +44,7 @@ func Versions[T Resourceful](ctx context.Context, s Reader, id, after string, li
 	}
 	list, err := seen[T](System(), items)
 	for i, e := range list {
-		page.Rows, page.Places = append(page.Rows, e.Value), append(page.Places, items[i].Sort)
+		page.Rows, page.Positions = append(page.Rows, e.Value), append(page.Positions, items[i].Sort)
 	}
 	return page, err
 }

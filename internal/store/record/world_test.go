@@ -343,7 +343,7 @@ func (w *runWorld) file(run, id string) {
 	w.must("file", func(tx *record.Tx) { record.PutResource(tx, record.Fresh(f)) })
 	ops, err := opsOf(w.Store, "hold",
 		func(tx *record.Tx) {
-			tx.Hold(w.t.Context(), "o", lifecycle.Whose{Agent: "a"}, run, []record.FileRef{f.Ref()})
+			tx.ReferenceFiles(w.t.Context(), "o", lifecycle.Whose{Agent: "a"}, run, []record.FileRef{f.Ref()})
 		})
 	require.NoError(w.t, err)
 	w.commit(ops...)
@@ -356,8 +356,8 @@ func (w *runWorld) stored() (items map[table.Key]table.Item, values []string) {
 	return items, w.blobs.Keys()
 }
 
-// places returns the keys of all items.
-func (w *runWorld) places() map[table.Key]bool {
+// keys returns the keys of all items.
+func (w *runWorld) keys() map[table.Key]bool {
 	keys := map[table.Key]bool{}
 	w.memory.All(func(i *table.Item) { keys[i.Key] = true })
 	return keys

@@ -89,10 +89,10 @@ func (p *page) row(k Key, r *Row) {
 	}
 	p.bins(r.Active)
 	p.bins(r.Queue)
-	if !p.view.tells(User) {
+	if !p.view.separates(User) {
 		p.set(r.Users)
 	}
-	if !p.view.tells(Agent) {
+	if !p.view.separates(Agent) {
 		p.set(r.Agents)
 	}
 }
@@ -210,10 +210,10 @@ func (r *reader) row(v View, row *Row) Key {
 	}
 	row.Active, row.Queue = r.bins(row.Active[:0]), r.bins(row.Queue[:0])
 	row.Users, row.Agents = setOf(k.User), setOf(k.Agent)
-	if !v.tells(User) {
+	if !v.separates(User) {
 		row.Users = r.set()
 	}
-	if !v.tells(Agent) {
+	if !v.separates(Agent) {
 		row.Agents = r.set()
 	}
 	return k

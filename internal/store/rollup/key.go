@@ -78,8 +78,8 @@ const (
 // Views lists all views, those with fewer rows first.
 func Views() []View { return []View{Whole, ByModel, ByAgent, ByUser, ByAPIKey, All} }
 
-// tells reports whether the view separates a dimension.
-func (v View) tells(d Dimension) bool {
+// separates reports whether the view separates a dimension.
+func (v View) separates(d Dimension) bool {
 	switch {
 	case d == "" || d == Status || v == All || View(d) == v:
 		return true
@@ -91,7 +91,7 @@ func (v View) tells(d Dimension) bool {
 // Smallest is the view with the fewest rows that separates these dimensions.
 func Smallest(dimensions ...Dimension) View {
 	for _, v := range Views() {
-		if !slices.ContainsFunc(dimensions, func(d Dimension) bool { return !v.tells(d) }) {
+		if !slices.ContainsFunc(dimensions, func(d Dimension) bool { return !v.separates(d) }) {
 			return v
 		}
 	}
@@ -101,7 +101,7 @@ func Smallest(dimensions ...Dimension) View {
 // Of is the key of the row that an entry or row with this key belongs to.
 func (v View) Of(k Key) Key {
 	for _, d := range dimensions {
-		if !v.tells(d) {
+		if !v.separates(d) {
 			*d.in(&k) = ""
 		}
 	}
@@ -162,11 +162,11 @@ func (f Filter) Passes(k Key) bool {
 
 // Dimensions are those that the filter has values for.
 func (f Filter) Dimensions() []Dimension {
-	var asked []Dimension
+	var filtered []Dimension
 	for _, d := range dimensions {
 		if d.Of(Key(f)) != "" {
-			asked = append(asked, d)
+			filtered = append(filtered, d)
 		}
 	}
-	return slices.Clip(asked)
+	return slices.Clip(filtered)
 }

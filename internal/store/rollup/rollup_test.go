@@ -339,10 +339,10 @@ func TestAPageIsReadWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestTheSmallestViewTellsEnoughApart(t *testing.T) {
+func TestTheSmallestViewSeparatesEnough(t *testing.T) {
 	for _, c := range []struct {
-		asked []rollup.Dimension
-		want  rollup.View
+		dimensions []rollup.Dimension
+		want       rollup.View
 	}{
 		{nil, rollup.Whole}, {[]rollup.Dimension{"", rollup.Status}, rollup.Whole},
 		{[]rollup.Dimension{rollup.User, rollup.User, rollup.Status}, rollup.ByUser},
@@ -351,7 +351,7 @@ func TestTheSmallestViewTellsEnoughApart(t *testing.T) {
 		{[]rollup.Dimension{rollup.User, rollup.APIKey, rollup.Status}, rollup.ByAPIKey},
 		{[]rollup.Dimension{rollup.User, rollup.Model}, rollup.All},
 	} {
-		assert.Equal(t, c.want, rollup.Smallest(c.asked...), "%v", c.asked)
+		assert.Equal(t, c.want, rollup.Smallest(c.dimensions...), "%v", c.dimensions)
 	}
 }
 

@@ -104,8 +104,8 @@ func VersionIs(v int64) Condition { return Condition{kind: versionIs, version: v
 // Version returns the version that the condition requires; asks is false if it requires none.
 func (c Condition) Version() (v int64, asks bool) { return c.version, c.kind == versionIs }
 
-// Holds reports whether the condition holds for the current item, nil if there is none.
-func (c Condition) Holds(current *Item) bool {
+// Matches reports whether the condition holds for the current item, nil if there is none.
+func (c Condition) Matches(current *Item) bool {
 	switch c.kind {
 	case absent:
 		return current == nil
@@ -217,21 +217,21 @@ type Mark struct {
 	Version int64
 }
 
-// Glancer is a [Table] that polls many items with few and cheap calls.
-type Glancer interface {
-	// Glance polls items. It may lag behind Get: an item may be missing for a while, or be returned in an earlier
+// Poller is a [Table] that polls many items with few and cheap calls.
+type Poller interface {
+	// Poll polls items. It may lag behind Get: an item may be missing for a while, or be returned in an earlier
 	// version, or after it was deleted. The result has one mark for each key. The errors are those of a read.
-	Glance(ctx context.Context, keys ...Key) ([]Mark, error)
+	Poll(ctx context.Context, keys ...Key) ([]Mark, error)
 }
 
-// Glance polls items by a [Glancer]'s calls if the table is one, otherwise by Get. The result has one mark for each
+// Poll polls items by a [Poller]'s calls if the table is one, otherwise by Get. The result has one mark for each
 // key; the errors are those of a read.
-func Glance(ctx context.Context, t Table, keys ...Key) ([]Mark, error) {
+func Poll(ctx context.Context, t Table, keys ...Key) ([]Mark, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	if g, can := t.(Glancer); can {
-		return g.Glance(ctx, keys...)
+	if g, can := t.(Poller); can {
+		return g.Poll(ctx, keys...)
 	}
 	items, err := t.Get(ctx, keys...)
 	if err != nil {

@@ -21,7 +21,7 @@ func TestTimeIsLinear(t *testing.T) {
 		at := time.Now()
 		chunks, err := Split(text, 220, 40)
 		require.NoError(t, err)
-		holds(t, text, chunks, 220)
+		checkChunks(t, text, chunks, 220)
 		return time.Since(at)
 	}
 	repeated := func(s string) document.Text { return document.Text{Body: strings.Repeat(s, length/len(s))} }

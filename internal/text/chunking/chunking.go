@@ -35,7 +35,7 @@ func Split(t document.Text, size, overlap int) ([]document.Chunk, error) {
 	}
 	for at := range s.parts {
 		for i, u := range s.units(at) {
-			s.place(u, i == 0)
+			s.add(u, i == 0)
 			if len(s.chunks) > MostChunks {
 				return nil, ErrTooMany
 			}
@@ -62,8 +62,8 @@ type splitter struct {
 	within bool   // the open chunk has more than headings
 }
 
-// place adds a unit to the open chunk, or to a new one.
-func (s *splitter) place(u unit, first bool) {
+// add adds a unit to the open chunk, or to a new one.
+func (s *splitter) add(u unit, first bool) {
 	p := &s.parts[u.part]
 	isHeading := p.kind == document.Heading
 	if isHeading && first {
@@ -120,13 +120,13 @@ func (s *splitter) tail(words int) []unit {
 	if kind := s.kind(from - 1); kind != document.Paragraph && kind != document.Item {
 		return nil
 	}
-	return s.lastWords(s.open[from-1], words)
+	return s.trailingWords(s.open[from-1], words)
 }
 
 func (s *splitter) kind(at int) document.Kind { return s.parts[s.open[at].part].kind }
 
-// lastWords returns the last n words of a unit, which has more.
-func (s *splitter) lastWords(u unit, n int) []unit {
+// trailingWords returns the last n words of a unit, which has more.
+func (s *splitter) trailingWords(u unit, n int) []unit {
 	skip := u.words - n
 	if skip <= 0 {
 		return nil

@@ -58,7 +58,7 @@ func shown(t *testing.T, text document.Text, size, overlap int) []string {
 	t.Helper()
 	chunks, err := Split(text, size, overlap)
 	require.NoError(t, err)
-	holds(t, text, chunks, size)
+	checkChunks(t, text, chunks, size)
 	var list []string
 	for _, c := range chunks {
 		line := strings.Join(strings.Fields(c.Text), " ")
@@ -79,8 +79,8 @@ type failing interface {
 	FailNow()
 }
 
-// holds checks the properties of the chunks of every text.
-func holds(t failing, text document.Text, chunks []document.Chunk, size int) {
+// checkChunks checks the properties of the chunks of every text.
+func checkChunks(t failing, text document.Text, chunks []document.Chunk, size int) {
 	body := []rune(text.Body)
 	covered, last := 0, -1
 	for i, c := range chunks {
@@ -169,7 +169,7 @@ func TestChunksKeepWhatLinesBeginAndEndWith(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			chunks, err := Split(c.text, c.size, c.overlap)
 			require.NoError(t, err)
-			holds(t, c.text, chunks, c.size)
+			checkChunks(t, c.text, chunks, c.size)
 			var got, context []string
 			for _, chunk := range chunks {
 				got, context = append(got, chunk.Text), append(context, chunk.Context)
@@ -194,7 +194,7 @@ func TestWhiteSpaceOfAChunkIsBounded(t *testing.T) {
 			text := built(slices.Repeat([]string{line}, 50)...)
 			chunks, err := Split(text, 200, 20)
 			require.NoError(t, err)
-			holds(t, text, chunks, 200)
+			checkChunks(t, text, chunks, 200)
 			for _, c := range chunks {
 				assert.LessOrEqual(t, c.End-c.Start, 200*(longestWord+1))
 			}
@@ -236,7 +236,7 @@ func TestAWordOfAMegabyteIsCut(t *testing.T) {
 	text := document.Text{Body: strings.Repeat("x", 1<<20)}
 	chunks, err := Split(text, 220, 40)
 	require.NoError(t, err)
-	holds(t, text, chunks, 220)
+	checkChunks(t, text, chunks, 220)
 	assert.InDelta(t, (1<<20)/32/(220-40), len(chunks), 40)
 }
 
@@ -283,7 +283,7 @@ func TestChunksHoldTheText(t *testing.T) {
 		size, overlap := rapid.IntRange(-1, 30).Draw(t, "size"), rapid.IntRange(-1, 30).Draw(t, "overlap")
 		chunks, err := Split(text, size, overlap)
 		require.NoError(t, err)
-		holds(t, text, chunks, max(size, 1))
+		checkChunks(t, text, chunks, max(size, 1))
 	})
 }
 
@@ -321,7 +321,7 @@ func FuzzSplit(f *testing.F) {
 		}
 		chunks, err := Split(text, size, overlap)
 		require.NoError(t, err)
-		holds(t, text, chunks, max(size, 1))
+		checkChunks(t, text, chunks, max(size, 1))
 		again, err := Split(text, size, overlap)
 		require.NoError(t, err)
 		assert.Equal(t, chunks, again)

@@ -27,16 +27,16 @@ type part struct {
 // that was read before. Text between blocks is a paragraph.
 func partsOf(t document.Text) []part {
 	r := reader{body: t.Body, parts: make([]part, 0, len(t.Blocks)+1)}
-	places := make([]int, len(t.Blocks)) // of each block among the parts; -1: it is empty
+	indices := make([]int, len(t.Blocks)) // of each block among the parts; -1: it is empty
 	for i, b := range t.Blocks {
 		r.add(b.Start, part{kind: document.Paragraph, header: -1})
-		places[i] = r.add(b.End, part{kind: b.Kind, level: b.Level, header: b.Header})
+		indices[i] = r.add(b.End, part{kind: b.Kind, level: b.Level, header: b.Header})
 	}
 	r.add(len(t.Body), part{kind: document.Paragraph, header: -1})
 	for at := range r.parts {
 		p := &r.parts[at]
-		if p.kind == document.Row && p.header >= 0 && p.header < len(places) {
-			p.header = places[p.header]
+		if p.kind == document.Row && p.header >= 0 && p.header < len(indices) {
+			p.header = indices[p.header]
 		} else {
 			p.header = -1
 		}

@@ -65,13 +65,13 @@ func (s *splitter) addUnits(list []unit, u unit) []unit {
 }
 
 // divide calls tell with the pieces of a part, in order; the part's kind decides how it is divided.
-func (s *splitter) divide(p part, tell func(span)) {
+func (s *splitter) divide(p part, yield func(span)) {
 	text := s.text.Body[p.from:p.till]
 	at := p.span
 	next := func(length int) {
 		at.till = at.from + length
 		at.end = at.start + utf8.RuneCountInString(s.text.Body[at.from:at.till])
-		tell(at)
+		yield(at)
 		at.from, at.start = at.till, at.end
 	}
 	switch p.kind {

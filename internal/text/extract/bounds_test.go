@@ -23,8 +23,8 @@ import (
 // Each PDF makes its reader use too much memory or time: the child process ends, not this one.
 func TestPDFBombsEndTheReaderProcess(t *testing.T) {
 	for name, c := range map[string]struct {
-		data []byte
-		says string
+		data    []byte
+		wantErr string
 	}{
 		"a stream that unpacks to 64 MB of text": {onePage(content(func(w io.Writer) {
 			shown := []byte("BT /F 12 Tf (" + strings.Repeat("x", 1<<20) + ") Tj ET\n")
@@ -50,7 +50,7 @@ func TestPDFBombsEndTheReaderProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := text(t.Context(), "application/pdf", "", c.data)
-			assert.ErrorContains(t, err, c.says)
+			assert.ErrorContains(t, err, c.wantErr)
 			assert.Less(t, len(err.Error()), 300)
 		})
 	}

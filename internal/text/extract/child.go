@@ -150,18 +150,18 @@ func (j job) once(ctx context.Context, f File) (text document.Text, cut bool, er
 		return text, false, err
 	}
 	defer func() { _ = file.Close() }()
-	in, says := &source{from: file, left: most.file}, &bounded{most: maxNotes}
+	in, stderr := &source{from: file, left: most.file}, &bounded{most: maxNotes}
 	child, err := j.command(limited)
 	if err != nil {
 		return text, false, fmt.Errorf("extract: %w", err)
 	}
-	child.Stdin, child.Stderr = in, says
+	child.Stdin, child.Stderr = in, stderr
 	out, err := child.StdoutPipe()
 	if err != nil {
 		return text, false, fmt.Errorf("extract: %w", err)
 	}
 	if err = child.Start(); err != nil {
-		return text, false, j.failure(ctx, limited, in, says, err)
+		return text, false, j.failure(ctx, limited, in, stderr, err)
 	}
 	text, cut, wrong := decode(out, most, func() error {
 		if f.Room == nil {
@@ -176,7 +176,7 @@ func (j job) once(ctx context.Context, f File) (text document.Text, cut bool, er
 		err = wrong
 	}
 	if err != nil {
-		return document.Text{}, false, j.failure(ctx, limited, in, says, err)
+		return document.Text{}, false, j.failure(ctx, limited, in, stderr, err)
 	}
 	return text, cut, nil
 }
@@ -200,7 +200,7 @@ func (j job) command(ctx context.Context) (*exec.Cmd, error) {
 }
 
 // failure returns the error for a child that has ended with an error.
-func (j job) failure(ctx, limited context.Context, in *source, says *bounded, err error) error {
+func (j job) failure(ctx, limited context.Context, in *source, stderr *bounded, err error) error {
 	most := j.limits()
 	var ended *exec.ExitError
 	switch {
@@ -211,9 +211,9 @@ func (j job) failure(ctx, limited context.Context, in *source, says *bounded, er
 	case in.err != nil:
 		return fmt.Errorf("extract: the file could not be fetched: %w", in.err)
 	case errors.As(err, &ended) && ended.ExitCode() == uncompiled:
-		return fmt.Errorf("extract: %w: %s", errUncompiled, says.text())
+		return fmt.Errorf("extract: %w: %s", errUncompiled, stderr.text())
 	case errors.As(err, &ended) && ended.ExitCode() == 1:
-		code, reason, _ := strings.Cut(says.text(), " ")
+		code, reason, _ := strings.Cut(stderr.text(), " ")
 		return Fault{Code(code), reason}
 	case limited.Err() == nil && ended == nil && !errors.Is(err, errWire):
 		return fmt.Errorf("extract: %w", err)

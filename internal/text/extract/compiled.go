@@ -79,17 +79,17 @@ func (c *compiled) known() string {
 func compileInChild(ctx context.Context, folder string) error {
 	limited, cancel := context.WithTimeout(ctx, maxCompile)
 	defer cancel()
-	says := &bounded{most: maxNotes}
+	stderr := &bounded{most: maxNotes}
 	child, err := job{Format: compiling, Compiled: folder}.command(limited)
 	if err != nil {
 		return fmt.Errorf("extract: %w", err)
 	}
-	child.Stderr = says
+	child.Stderr = stderr
 	if err := child.Run(); err != nil {
 		if ctx.Err() != nil {
 			return fmt.Errorf("extract: %w", ctx.Err())
 		}
-		return fmt.Errorf("extract: what reads PDFs cannot be compiled: %w: %s", err, says.text())
+		return fmt.Errorf("extract: what reads PDFs cannot be compiled: %w: %s", err, stderr.text())
 	}
 	return nil
 }

@@ -268,7 +268,7 @@ func TestPagesOfPDFsAreKept(t *testing.T) {
 	assert.Contains(t, text.Body, "Łódź")
 }
 
-func TestFaultsSayWhatToDo(t *testing.T) {
+func TestFaultsReportWhatToDo(t *testing.T) {
 	protected := zipOf(t, "META-INF/container.xml", `<rootfile full-path="o"/>`, "o",
 		`<p><item id="a" href="c.html" media-type="text/html"/><itemref idref="a"/></p>`, "c.html", "xxxx",
 		"META-INF/encryption.xml", `<e><CipherReference URI="c.html"/></e>`)
@@ -279,7 +279,7 @@ func TestFaultsSayWhatToDo(t *testing.T) {
 		file string
 		data []byte
 		code Code
-		says string
+		want string
 	}{
 		"nothing":         {"a.txt", nil, Empty, "The file is empty. Upload a file with text"},
 		"white space":     {"a.txt", []byte(" \n\x00"[:2]), Empty, "The text has no text"},
@@ -306,7 +306,7 @@ func TestFaultsSayWhatToDo(t *testing.T) {
 			var fault Fault
 			require.ErrorAs(t, err, &fault)
 			assert.Equal(t, c.code, fault.Code, "%v", err)
-			assert.Contains(t, fault.Sentence(), c.says)
+			assert.Contains(t, fault.Sentence(), c.want)
 		})
 	}
 }

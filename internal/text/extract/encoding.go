@@ -34,7 +34,7 @@ func toUTF8(data []byte, declared string, isPage bool) (string, error) {
 	if e := unmarked(sample); e != nil { // EBCDIC has a sign of its own for the end of a line
 		return strings.ReplaceAll(decodeAs(e, data), "\u0085", "\n"), nil
 	}
-	if looksBinary(sample) {
+	if isBinary(sample) {
 		return "", ErrKind
 	}
 	if declared == "" {
@@ -160,8 +160,8 @@ func prose(e encoding.Encoding, sample []byte) float64 {
 	return float64(ascii+punctuation+most) / float64(len(text))
 }
 
-// looksBinary reports bytes that are not text in any encoding: they have zeros, or many other control characters.
-func looksBinary(sample []byte) bool {
+// isBinary reports bytes that are not text in any encoding: they have zeros, or many other control characters.
+func isBinary(sample []byte) bool {
 	control := 0
 	for _, c := range sample {
 		switch {

@@ -94,9 +94,9 @@ func TestLongTextIsCut(t *testing.T) {
 
 func TestUnreadableFilesAreFaults(t *testing.T) {
 	for name, c := range map[string]struct {
-		file string
-		data []byte
-		says string
+		file    string
+		data    []byte
+		wantErr string
 	}{
 		"picture":          {"a.png", []byte("\x89PNG\r\n\x1a\n\x00\x00"), "this kind of file is not supported"},
 		"archive":          {"a.zip", []byte("PK\x03\x04 and more"), "this kind of file is not supported"},
@@ -114,7 +114,7 @@ func TestUnreadableFilesAreFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := text(t.Context(), "", c.file, c.data)
-			assert.ErrorContains(t, err, c.says)
+			assert.ErrorContains(t, err, c.wantErr)
 		})
 	}
 }

@@ -109,28 +109,28 @@ func isArchive(is format) bool {
 // recognize returns the format of a file. Its first bytes have precedence, then the type that the sender gives, then
 // the name. A type or name that contradicts the first bytes is used only if no other one is given.
 func (f File) recognize(head []byte) format {
-	said := f.declared()
+	declared := f.declared()
 	for is, begin := range magic {
 		if !bytes.HasPrefix(head, []byte(begin)) {
 			continue
 		}
-		if at := slices.IndexFunc(said, isArchive); is == archive && at >= 0 {
-			return said[at]
+		if at := slices.IndexFunc(declared, isArchive); is == archive && at >= 0 {
+			return declared[at]
 		}
 		return is
 	}
 	if isFlatOpen(head) {
 		return openDocument
 	}
-	for _, is := range said {
+	for _, is := range declared {
 		if _, marked := magic[is]; !marked && !isArchive(is) {
 			return is
 		}
 	}
 	switch {
-	case len(said) > 0:
-		return said[0]
-	case looksLikePage(head):
+	case len(declared) > 0:
+		return declared[0]
+	case isHTML(head):
 		return page
 	}
 	return plainText
@@ -138,7 +138,7 @@ func (f File) recognize(head []byte) format {
 
 // declared are the formats that the sender names, by type and by name, if any.
 func (f File) declared() []format {
-	var said []format
+	var formats []format
 	media, _, _ := mime.ParseMediaType(f.ContentType)
 	is, known := types[media]
 	switch {
@@ -149,12 +149,12 @@ func (f File) declared() []format {
 		is, known = markup, true
 	}
 	if known {
-		said = append(said, is)
+		formats = append(formats, is)
 	}
 	if is, known := extensions[strings.ToLower(path.Ext(f.Name))]; known {
-		said = append(said, is)
+		formats = append(formats, is)
 	}
-	return said
+	return formats
 }
 
 // charset is the encoding that the sender names, if any.
@@ -163,7 +163,7 @@ func (f File) charset() string {
 	return cutBytes(parameters["charset"], 50)
 }
 
-func looksLikePage(head []byte) bool {
+func isHTML(head []byte) bool {
 	begin := bytes.ToLower(bytes.TrimSpace(head[:min(len(head), 512)]))
 	if _, after, isXML := bytes.Cut(begin, []byte("?>")); isXML && bytes.HasPrefix(begin, []byte("<?xml")) {
 		begin = bytes.TrimSpace(after)

@@ -38,11 +38,11 @@ func FuzzReaders(f *testing.F) {
 
 // FuzzMembers calls the readers of archives with members that are broken, rather than broken archives.
 func FuzzMembers(f *testing.F) {
-	type place struct {
+	type entry struct {
 		archive []byte
 		name    string
 	}
-	var places []place
+	var entries []entry
 	for _, at := range []struct{ file, name string }{
 		{"terms.docx", "word/document.xml"}, {"terms.docx", "word/styles.xml"}, {"plan.pptx", "ppt/presentation.xml"},
 		{"plan.pptx", "ppt/slides/slide1.xml"}, {"stock.xlsx", "xl/workbook.xml"}, {"stock.xlsx", "xl/styles.xml"},
@@ -51,8 +51,8 @@ func FuzzMembers(f *testing.F) {
 	} {
 		data, err := os.ReadFile("testdata/" + at.file)
 		require.NoError(f, err)
-		f.Add(uint8(len(places)), memberOf(f, data, at.name))
-		places = append(places, place{data, at.name})
+		f.Add(uint8(len(entries)), memberOf(f, data, at.name))
+		entries = append(entries, entry{data, at.name})
 	}
 	office := zipOf(f,
 		"word/document.xml", `<w:document><w:p><a:graphic><c:chart r:id="c"/></a:graphic></w:p></w:document>`,
@@ -60,15 +60,15 @@ func FuzzMembers(f *testing.F) {
 		"word/h.xml", `<w:hdr><w:p><w:t>ACME</w:t></w:p></w:hdr>`)
 	open := openOf(f, "text", openTextBody+`<draw:object xlink:href="./o"/>`, "styles.xml", openStyles,
 		"o/content.xml", openBody("chart", `<chart:title><text:p>Sales</text:p></chart:title>`))
-	for _, at := range []place{
+	for _, at := range []entry{
 		{office, "word/c.xml"}, {office, "word/h.xml"}, {office, "word/_rels/document.xml.rels"},
 		{open, "content.xml"}, {open, "styles.xml"}, {open, "o/content.xml"},
 	} {
-		f.Add(uint8(len(places)), memberOf(f, at.archive, at.name))
-		places = append(places, at)
+		f.Add(uint8(len(entries)), memberOf(f, at.archive, at.name))
+		entries = append(entries, at)
 	}
 	f.Fuzz(func(t *testing.T, n uint8, content []byte) {
-		at := places[int(n)%len(places)]
+		at := entries[int(n)%len(entries)]
 		text, _, err := job{Format: archive, Whole: true}.read(withMember(t, at.archive, at.name, content))
 		if err == nil {
 			isWellFormed(t, text)

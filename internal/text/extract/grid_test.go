@@ -16,20 +16,20 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// place is a cell of a grid: its text, and its numbers of columns and rows. They are 0 where another cell covers it.
-type place struct {
+// gridCell is a cell of a grid: its text, and its numbers of columns and rows. They are 0 where another cell covers it.
+type gridCell struct {
 	text         string
 	across, down int
 }
 
 // grid is a table as a person sees it. It has no row without a text.
-type grid [][]place
+type grid [][]gridCell
 
 // one is a row of cells of one column and one row each.
-func one(texts ...string) []place {
-	row := make([]place, len(texts))
+func one(texts ...string) []gridCell {
+	row := make([]gridCell, len(texts))
 	for i, text := range texts {
-		row[i] = place{text, 1, 1}
+		row[i] = gridCell{text, 1, 1}
 	}
 	return row
 }
@@ -350,14 +350,14 @@ func grids() *rapid.Generator[grid] {
 		g := make(grid, rows)
 		taken := make([][]bool, rows)
 		for r := range g {
-			g[r], taken[r] = make([]place, columns), make([]bool, columns)
+			g[r], taken[r] = make([]gridCell, columns), make([]bool, columns)
 		}
 		for r := range g {
 			for c := range g[r] {
 				if taken[r][c] {
 					continue
 				}
-				p := place{texts.Draw(t, "text"), 1, 1}
+				p := gridCell{texts.Draw(t, "text"), 1, 1}
 				if r == 0 {
 					p.text = fmt.Sprint("h", c)
 				} else {
@@ -384,7 +384,7 @@ func grids() *rapid.Generator[grid] {
 }
 
 // firstOwn is the first column of a row in which a cell begins. If there is none, the row repeats the one above it.
-func firstOwn(row []place) int {
+func firstOwn(row []gridCell) int {
 	for c, p := range row {
 		if p.across > 0 {
 			return c

@@ -18,13 +18,13 @@ func withReader(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "reader")
 	if err == nil {
 		defer func() { _ = os.RemoveAll(dir) }()
-		var said []byte
+		var output []byte
 		path := filepath.Join(dir, "reader")
-		if said, err = exec.Command("go", "build", "-o", path, "./testdata/reader").CombinedOutput(); err == nil {
+		if output, err = exec.Command("go", "build", "-o", path, "./testdata/reader").CombinedOutput(); err == nil {
 			reader = func() (string, error) { return path, nil }
 			return m.Run()
 		}
-		err = fmt.Errorf("%w: %s", err, said)
+		err = fmt.Errorf("%w: %s", err, output)
 	}
 	fmt.Fprintln(os.Stderr, err)
 	return 1

@@ -20,7 +20,7 @@ func readXML(in input, b *builder) error {
 	if err != nil {
 		return err
 	}
-	if looksLikePage([]byte(text[:min(len(text), 512)])) {
+	if isHTML([]byte(text[:min(len(text), 512)])) {
 		return readMarkup(text, b, true)
 	}
 	if !isXML(text) {

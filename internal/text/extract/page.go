@@ -71,21 +71,21 @@ type pageReader struct {
 	heading strings.Builder
 	pre     int // depth of elements whose line breaks count
 
-	tables int   // depth of tables
-	nested int   // depth of tables in the present cell, which are part of it
-	said   spans // of the element
-	spans  spans // of the cell
-	wide   int   // cells of a row before, which had several texts
-	inRow  bool
-	labels int   // short texts of the row
-	long   bool  // it has a long one
-	taken  []int // by column: in how many rows from here on a cell from above has it
-	head   bool  // in the head of the table
-	name   bool  // the present cell has the name of a column
-	names  int   // such cells of the present row
-	gaps   int   // empty cells of other kinds after one of these
-	values bool  // the row has other texts
-	table  *table
+	tables       int   // depth of tables
+	nested       int   // depth of tables in the present cell, which are part of it
+	elementSpans spans // of the element
+	spans        spans // of the cell
+	wide         int   // cells of a row before, which had several texts
+	inRow        bool
+	labels       int   // short texts of the row
+	long         bool  // it has a long one
+	taken        []int // by column: in how many rows from here on a cell from above has it
+	head         bool  // in the head of the table
+	name         bool  // the present cell has the name of a column
+	names        int   // such cells of the present row
+	gaps         int   // empty cells of other kinds after one of these
+	values       bool  // the row has other texts
+	table        *table
 }
 
 // spans are the columns and rows of a cell. A cell whose text is unseen keeps its position; a hidden one has no columns
@@ -143,16 +143,16 @@ func (r *pageReader) start(closed bool) {
 	}
 	name := string(raw)
 	hidden := left[a] || r.bare && a == atom.Nav
-	r.said = spans{across: 1, down: 1}
+	r.elementSpans = spans{across: 1, down: 1}
 	if attributes {
 		hidden = r.attributes(a) || hidden
 	}
 	// A cell is read even if its text is not shown, so that its end is known.
 	switch isCell := (a == atom.Td || a == atom.Th) && r.nested == 0; {
 	case !isCell:
-		hidden = hidden || r.said.unseen
+		hidden = hidden || r.elementSpans.unseen
 	case hidden:
-		hidden, r.said = false, spans{unseen: true}
+		hidden, r.elementSpans = false, spans{unseen: true}
 	}
 	if hidden && !void[a] && (!closed || a == atom.Script || a == atom.Style) {
 		r.skipped, r.depth = name, 1
@@ -174,19 +174,19 @@ func (r *pageReader) attributes(a atom.Atom) (hidden bool) {
 		case "hidden":
 			hidden = string(value) != "until-found"
 		case "aria-hidden":
-			r.said.unseen = r.said.unseen || string(value) == "true"
+			r.elementSpans.unseen = r.elementSpans.unseen || string(value) == "true"
 		case "role":
 			hidden = hidden || r.bare && string(value) == "navigation"
 		case "colspan":
-			r.said.across = max(1, number(value, mostAcross))
+			r.elementSpans.across = max(1, number(value, mostAcross))
 		case "rowspan":
-			if r.said.down = number(value, mostDown); r.said.down == 0 {
-				r.said.down = mostDown
+			if r.elementSpans.down = number(value, mostDown); r.elementSpans.down == 0 {
+				r.elementSpans.down = mostDown
 			}
 		case "style":
 			style := bytes.ToLower(bytes.ReplaceAll(value[:min(len(value), 1000)], []byte(" "), nil))
 			hidden = hidden || bytes.Contains(style, []byte("display:none"))
-			r.said.unseen = r.said.unseen || bytes.Contains(style, []byte("visibility:hidden"))
+			r.elementSpans.unseen = r.elementSpans.unseen || bytes.Contains(style, []byte("visibility:hidden"))
 		}
 		if !more {
 			break
@@ -218,7 +218,7 @@ func (r *pageReader) opened(a atom.Atom) {
 	case a == atom.Td, a == atom.Th:
 		r.endCell()
 		r.name = a == atom.Th || r.head
-		r.cell, r.spans, r.inRow = &strings.Builder{}, r.said, true
+		r.cell, r.spans, r.inRow = &strings.Builder{}, r.elementSpans, true
 	case a == atom.Br:
 		r.write("\n")
 	case r.cell != nil:

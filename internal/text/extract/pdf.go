@@ -88,13 +88,13 @@ func readPages(d *pdftext.Document, most limits) ([]pdftext.Page, error) {
 }
 
 // pdfTitle is a title without texts that programs add by themselves.
-func pdfTitle(said string) string {
-	said = strings.TrimSpace(said)
-	if _, name, printed := strings.Cut(said, "Microsoft Word - "); printed {
-		said = name
+func pdfTitle(title string) string {
+	title = strings.TrimSpace(title)
+	if _, name, printed := strings.Cut(title, "Microsoft Word - "); printed {
+		title = name
 	}
-	if strings.EqualFold(said, "untitled") {
+	if strings.EqualFold(title, "untitled") {
 		return ""
 	}
-	return said
+	return title
 }

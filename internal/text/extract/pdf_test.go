@@ -119,7 +119,7 @@ func TestPagesWithoutTheirTextAreNamed(t *testing.T) {
 	assert.Empty(t, read.Warnings)
 }
 
-func TestWhyAPDFIsNotReadIsSaid(t *testing.T) {
+func TestWhyAPDFIsNotReadIsReported(t *testing.T) {
 	locked, err := os.ReadFile("testdata/password.pdf")
 	require.NoError(t, err)
 	for name, c := range map[string]struct {

@@ -71,7 +71,7 @@ func isPeriod(number string) bool {
 // "sep=;", and is then not part of the table. Otherwise it is the character that stands equally often in most of the
 // first lines.
 func delimiter(text string) (rune, string) {
-	if rest, says := strings.CutPrefix(text, "sep="); says && rest != "" && slices.Contains(delimiters, rune(rest[0])) {
+	if rest, ok := strings.CutPrefix(text, "sep="); ok && rest != "" && slices.Contains(delimiters, rune(rest[0])) {
 		_, table, _ := strings.Cut(rest, "\n")
 		return rune(rest[0]), table
 	}

@@ -110,13 +110,13 @@ func TestConcurrentReadsStayWithinTheLimit(t *testing.T) {
 // While documents of one group are being read or wait, the first document of another group is read.
 func TestDocumentsOfOneGroupDoNotDelayAnother(t *testing.T) {
 	const many = 8
-	asked, let := make(chan struct{}, many), make(chan struct{})
+	started, let := make(chan struct{}, many), make(chan struct{})
 	var all sync.WaitGroup
 	for range many {
 		opened := 0
 		slow := File{Name: "a.html", Open: func(context.Context) (io.ReadCloser, error) {
 			if opened++; opened > 1 { // it is opened first to recognize its format
-				asked <- struct{}{}
+				started <- struct{}{}
 				<-let
 			}
 			return io.NopCloser(strings.NewReader("<p>" + strings.Repeat("word ", MaxText))), nil
@@ -134,8 +134,8 @@ func TestDocumentsOfOneGroupDoNotDelayAnother(t *testing.T) {
 	}})
 	assert.NoError(t, err)
 	assert.Equal(t, "Dear all", got)
-	assert.LessOrEqual(t, len(asked), atOnceGroup, "the others have not come in")
+	assert.LessOrEqual(t, len(started), atOnceGroup, "the others have not come in")
 	close(let)
 	all.Wait()
-	assert.Len(t, asked, many)
+	assert.Len(t, started, many)
 }

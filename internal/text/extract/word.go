@@ -236,8 +236,8 @@ func (r *wordReader) tabular(e xml.StartElement) {
 	case "tbl":
 		r.beginTable()
 	case "tblLook":
-		look, _ := strconv.ParseUint(attribute(e, "val"), 16, 16)
-		r.named = r.named || look&0x20 != 0 || attribute(e, "firstRow") == "1"
+		flags, _ := strconv.ParseUint(attribute(e, "val"), 16, 16)
+		r.named = r.named || flags&0x20 != 0 || attribute(e, "firstRow") == "1"
 	case "tblHeader":
 		r.names = attribute(e, "val") != "0" && attribute(e, "val") != "false"
 	case "tc":

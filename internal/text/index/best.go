@@ -7,10 +7,10 @@ import (
 
 // Both returns the best by words and the best by vector, at most limit of each, and each chunk once.
 func Both(byWords, byVector []Candidate, limit int, s Statistics) (all []Candidate) {
-	seen := map[Place]bool{}
+	seen := map[ChunkID]bool{}
 	byVector = best(byVector, limit, func(c Candidate) float64 { return c.Cosine })
 	for _, c := range slices.Concat(BestByWords(byWords, limit, s), byVector) {
-		if at := (Place{c.Version, c.Index}); !seen[at] {
+		if at := (ChunkID{c.Version, c.Index}); !seen[at] {
 			seen[at] = true
 			all = append(all, c)
 		}

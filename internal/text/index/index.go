@@ -39,8 +39,8 @@ type Version struct {
 	Number     int
 }
 
-// Place names a chunk.
-type Place struct {
+// ChunkID names a chunk.
+type ChunkID struct {
 	Version
 	Index int
 }

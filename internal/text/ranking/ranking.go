@@ -225,16 +225,16 @@ func unknownWords(lists []List) float64 {
 // addRanks adds the trust's weights of ranks to candidates with a part above 0. It returns the weight of the first
 // rank. Equal parts have equal ranks.
 func addRanks(found []candidate, trust Trust, part func(candidate) float64) float64 {
-	places := make([]int, 0, len(found))
+	order := make([]int, 0, len(found))
 	for i, c := range found {
 		if part(c) > 0 {
-			places = append(places, i)
+			order = append(order, i)
 		}
 	}
-	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(part(found[b]), part(found[a])) })
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(part(found[b]), part(found[a])) })
 	rank := 0
-	for i, at := range places {
-		if i == 0 || part(found[at]) < part(found[places[i-1]]) {
+	for i, at := range order {
+		if i == 0 || part(found[at]) < part(found[order[i-1]]) {
 			rank = i + 1
 		}
 		weight := trust.Weight

@@ -219,17 +219,17 @@ func TestMoreOfWhatIsAskedIsNeverWorse(t *testing.T) {
 		}
 		c := &all[i].Candidates[rapid.IntRange(0, len(all[i].Candidates)-1).Draw(t, "candidate")]
 		name := c.Document
-		before, scoreBefore := place(Rank(mode, all), name)
+		before, scoreBefore := positionOf(Rank(mode, all), name)
 		c.Cosine += float64(rapid.IntRange(0, 5).Draw(t, "nearer")) / 10
 		c.Weights[0] += rapid.IntRange(0, 2).Draw(t, "more")
-		after, scoreAfter := place(Rank(mode, all), name)
+		after, scoreAfter := positionOf(Rank(mode, all), name)
 		assert.LessOrEqual(t, after, before)
 		assert.GreaterOrEqual(t, scoreAfter, scoreBefore)
 	})
 }
 
-// place is the position of a document among the hits; after them, if it is not one.
-func place(hits []Hit, document string) (int, float64) {
+// positionOf is the position of a document among the hits; after them, if it is not one.
+func positionOf(hits []Hit, document string) (int, float64) {
 	at := slices.IndexFunc(hits, func(h Hit) bool { return h.Document == document })
 	if at < 0 {
 		return math.MaxInt, 0

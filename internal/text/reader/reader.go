@@ -61,8 +61,8 @@ const (
 	patience = 2 * Longest
 )
 
-// AskedText is a request of a [Client] for the text of a file.
-type AskedText struct {
+// TextRequest is a request of a [Client] for the text of a file.
+type TextRequest struct {
 	URL         string `json:"url"` // of its bytes, good for some minutes: it is all the right that the reader has
 	ContentType string `json:"content_type"`
 	Name        string `json:"name"`
@@ -78,7 +78,7 @@ type FileText struct {
 // Client reads files by a [Reader] in another process. Its store's bytes must have addresses ([blob.Direct]).
 type Client struct {
 	Store *record.Store
-	// Invoke carries an [AskedText] to the reader as JSON, and the [FileText] back. It may repeat it.
+	// Invoke carries an [TextRequest] to the reader as JSON, and the [FileText] back. It may repeat it.
 	Invoke func(ctx context.Context, ask []byte) (answer []byte, err error)
 }
 
@@ -90,7 +90,7 @@ func (c *Client) Text(ctx context.Context, _ string, f record.FileRef) (string, 
 	if err != nil {
 		return "", err
 	}
-	ask, err := json.Marshal(AskedText{URL: address, ContentType: f.ContentType, Name: f.Name})
+	ask, err := json.Marshal(TextRequest{URL: address, ContentType: f.ContentType, Name: f.Name})
 	if err != nil {
 		return "", err
 	}
@@ -132,12 +132,12 @@ type Reader struct {
 }
 
 // Read reads one file. The error is temporary.
-func (r *Reader) Read(ctx context.Context, asked AskedText) (FileText, error) {
+func (r *Reader) Read(ctx context.Context, request TextRequest) (FileText, error) {
 	ctx, cancel := context.WithTimeout(ctx, Longest)
 	defer cancel()
 	text, err := extract.Text(ctx, "", extract.File{
-		ContentType: asked.ContentType, Name: asked.Name,
-		Open: func(ctx context.Context) (io.ReadCloser, error) { return r.open(ctx, asked.URL) },
+		ContentType: request.ContentType, Name: request.Name,
+		Open: func(ctx context.Context) (io.ReadCloser, error) { return r.open(ctx, request.URL) },
 	})
 	if errors.Is(err, blob.ErrMissing) {
 		return FileText{Missing: true}, nil
@@ -156,13 +156,13 @@ const (
 
 // open fetches a file.
 func (r *Reader) open(ctx context.Context, address string) (io.ReadCloser, error) {
-	for try := 0; ; try++ {
+	for attempt := 0; ; attempt++ {
 		body, again, err := r.fetch(ctx, address)
-		if !again || try == fetches-1 {
+		if !again || attempt == fetches-1 {
 			return body, err
 		}
 		select {
-		case <-time.After(pause << try):
+		case <-time.After(pause << attempt):
 		case <-ctx.Done():
 			return nil, err
 		}

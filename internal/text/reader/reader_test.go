@@ -93,11 +93,11 @@ func newStage(t *testing.T) *stage {
 // invoke does what Lambda does with a function.
 func invoke(r *reader.Reader) func(context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, ask []byte) ([]byte, error) {
-		var asked reader.AskedText
-		if err := json.Unmarshal(ask, &asked); err != nil {
+		var request reader.TextRequest
+		if err := json.Unmarshal(ask, &request); err != nil {
 			return nil, err
 		}
-		answer, err := r.Read(ctx, asked)
+		answer, err := r.Read(ctx, request)
 		if err != nil {
 			return nil, err
 		}

@@ -114,7 +114,7 @@ func QueryLanguage(query string, languages []string) string {
 		for _, l := range of {
 			scores[l] += 1 / float64(len(of))
 		}
-		if tellsVietnamese(string(letters[w.Start:w.End])) && !seen[w.Term] {
+		if isVietnameseWord(string(letters[w.Start:w.End])) && !seen[w.Term] {
 			scores[vietnamese]++
 		}
 		seen[w.Term] = true
@@ -169,13 +169,13 @@ func isVietnamese(r rune) bool {
 	return r >= 0x1EA0 && r <= 0x1EF9 || strings.ContainsRune("ơưƠƯ", r)
 }
 
-// tellsVietnamese reports whether a word has such letters, or is a function word that other languages write otherwise.
+// isVietnameseWord reports whether a word has such letters, or is a function word that other languages write otherwise.
 // Names, which begin with a capital, are the same in questions in other languages.
-func tellsVietnamese(word string) bool {
+func isVietnameseWord(word string) bool {
 	word = norm.NFC.String(word)
 	first, _ := utf8.DecodeRuneInString(word)
-	tells := strings.ContainsFunc(word, isVietnamese) || slices.Contains(vietnameseWords, word)
-	return tells && !unicode.IsUpper(first)
+	matches := strings.ContainsFunc(word, isVietnamese) || slices.Contains(vietnameseWords, word)
+	return matches && !unicode.IsUpper(first)
 }
 
 var vietnameseWords = strings.Fields("các có của đã đâu đến gì là lại làm này nào năm nên sao tên thì và vì")

@@ -16,7 +16,7 @@ const (
 // Stop words are left out, unless the query has no other words. They are those of the query's own language, or of the
 // most frequent one where that is unknown.
 func QueryTerms(query string, languages []string) [][]string {
-	q := asked{main: QueryLanguage(query, languages), at: map[[2]int]int{}}
+	q := parsedQuery{main: QueryLanguage(query, languages), at: map[[2]int]int{}}
 	counting := q.main
 	if counting == "" && len(languages) > 0 {
 		counting = base(languages[0])
@@ -36,14 +36,14 @@ func QueryTerms(query string, languages []string) [][]string {
 	return q.terms()
 }
 
-type asked struct {
+type parsedQuery struct {
 	main  string
-	words []askedWord
+	words []queryWord
 	at    map[[2]int]int // places in words, by where a word begins and ends
 	stop  []bool         // of each character of the query
 }
 
-type askedWord struct {
+type queryWord struct {
 	start    int
 	end      int
 	variants []string
@@ -52,20 +52,20 @@ type askedWord struct {
 }
 
 // analyze adds the variants of a language. Where the language is one that counts, its stop words are left out.
-func (q *asked) analyze(query, language string, counts bool) {
+func (q *parsedQuery) analyze(query, language string, counts bool) {
 	for _, w := range Analyze(query, language) {
 		if w.Part {
 			continue
 		}
-		place := [2]int{w.Start, w.End}
-		i, there := q.at[place]
+		bounds := [2]int{w.Start, w.End}
+		i, there := q.at[bounds]
 		if !there {
 			if len(q.words) == 4*mostQueryTerms {
 				continue
 			}
 			i = len(q.words)
-			q.at[place] = i
-			q.words = append(q.words, askedWord{start: w.Start, end: w.End})
+			q.at[bounds] = i
+			q.words = append(q.words, queryWord{start: w.Start, end: w.End})
 		}
 		q.words[i].add(w, language == vietnamese && q.main == vietnamese)
 		for len(q.stop) < w.End {
@@ -78,7 +78,7 @@ func (q *asked) analyze(query, language string, counts bool) {
 }
 
 // loosen lets words without marks find words that become the same without their marks.
-func (q *asked) loosen() {
+func (q *parsedQuery) loosen() {
 	for i, w := range q.words {
 		if len(w.variants) > 0 && len(w.variants) < mostVariants && !w.exact {
 			q.words[i].variants = append(q.words[i].variants, looseMark+w.variants[len(w.variants)-1])
@@ -87,7 +87,7 @@ func (q *asked) loosen() {
 }
 
 // others adds the other writings of words, also those of several words together.
-func (q *asked) others(query string) {
+func (q *parsedQuery) others(query string) {
 	for _, w := range Analyze(query, "") {
 		if !w.Part {
 			continue
@@ -101,7 +101,7 @@ func (q *asked) others(query string) {
 }
 
 // add adds the variants that a language has of the word. tones reports that its marks make it another word.
-func (a *askedWord) add(w Word, tones bool) {
+func (a *queryWord) add(w Word, tones bool) {
 	if a.exact {
 		return
 	}
@@ -123,9 +123,9 @@ func (a *askedWord) add(w Word, tones bool) {
 }
 
 // terms are the variants of the words that are searched, each word once.
-func (q *asked) terms() [][]string {
-	isStop := func(w askedWord) bool { return q.stop[w.start] }
-	all := !slices.ContainsFunc(q.words, func(w askedWord) bool { return !isStop(w) })
+func (q *parsedQuery) terms() [][]string {
+	isStop := func(w queryWord) bool { return q.stop[w.start] }
+	all := !slices.ContainsFunc(q.words, func(w queryWord) bool { return !isStop(w) })
 	var terms [][]string
 	byFirst := map[string]bool{}
 	for _, w := range q.words {

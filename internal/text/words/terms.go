@@ -22,7 +22,7 @@ const longestNote = 2000
 // that is another term, as written; it counts once in the length. Its parts and other writings are indexed, too, and
 // count nothing in the length.
 func ChunkTerms(title, language string, c document.Chunk) ([]index.Term, int) {
-	t := tally{places: map[string]int{}}
+	t := tally{positions: map[string]int{}}
 	t.add(Analyze(document.Cut(title, longestNote), language), titleWeight)
 	t.add(Analyze(document.Cut(c.Heading, longestNote), language), headingWeight)
 	t.add(Analyze(document.Cut(c.Context, longestNote), language), contextWeight)
@@ -32,9 +32,9 @@ func ChunkTerms(title, language string, c document.Chunk) ([]index.Term, int) {
 
 // tally counts terms.
 type tally struct {
-	terms  []index.Term
-	places map[string]int
-	length int
+	terms     []index.Term
+	positions map[string]int
+	length    int
 }
 
 func (t *tally) add(words []Word, weight int) {
@@ -53,10 +53,10 @@ func (t *tally) add(words []Word, weight int) {
 }
 
 func (t *tally) count(term string, weight int) {
-	at, there := t.places[term]
+	at, there := t.positions[term]
 	if !there {
 		at = len(t.terms)
-		t.places[term] = at
+		t.positions[term] = at
 		t.terms = append(t.terms, index.Term{Text: term})
 	}
 	t.terms[at].Weight += weight

@@ -64,7 +64,7 @@ func TestAnalyze(t *testing.T) {
 	}
 }
 
-func TestAnalyzeSaysWhereWordsAre(t *testing.T) {
+func TestAnalyzeReturnsWhereWordsAre(t *testing.T) {
 	text := "Größe: l'été, 東京都 e\u0301t\u0301 x\U0001F680y newHTTPServer XK-47-B x -5"
 	var found []string
 	for _, w := range Analyze(text, "fr") {

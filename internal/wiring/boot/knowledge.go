@@ -39,11 +39,11 @@ func (l *Local) ingester(ctx context.Context, meter knowledgeMeter) (*ingest.Ing
 			OnSearch:  meter.searched,
 			Ingesting: s.Ingesting,
 			// If it is lost, the sweeper finds the due item.
-			Nudge: func(ctx context.Context, m queue.Message) { _ = l.queues.Send(ctx, m) },
+			Wake: func(ctx context.Context, m queue.Message) { _ = l.queues.Send(ctx, m) },
 		},
 		Fetch: ingest.Fetch{Policy: policy, Client: policy.Client(time.Minute)}, Log: l.log,
 		Deadline: s.IngestDeadline, ProcessID: l.executor.ProcessID, Extract: extract.Document, OnMove: meter.moved,
-		Waits: l.queues[events.NudgeDocument].Waits,
+		Waits: l.queues[events.WakeupDocument].Waits,
 	}
 	return ingester, ingester.Recover(ctx)
 }

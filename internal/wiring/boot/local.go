@@ -103,9 +103,11 @@ type Local struct {
 }
 
 // queues sends each wakeup to the queue of its kind, so that no kind waits for another.
-type queues map[events.NudgeKind]*localqueue.Queue
+type queues map[events.WakeupKind]*localqueue.Queue
 
-func (q queues) Send(ctx context.Context, m queue.Message) error { return q[m.Nudge.Kind].Send(ctx, m) }
+func (q queues) Send(ctx context.Context, m queue.Message) error {
+	return q[m.Wakeup.Kind].Send(ctx, m)
+}
 
 // Limits on concurrent background work, and times of a stop.
 const (
@@ -187,10 +189,10 @@ func ingesters(n int) share.Limits {
 // folder, if the folder cannot be opened, if a setting is unusable, or if the port is taken.
 func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Local, error) {
 	l := &Local{Settings: s, log: log, served: make(chan error, 1), queues: queues{
-		events.NudgeRun:      localqueue.Shared(workers(s.Workers)),
-		events.NudgeWebhook:  localqueue.Shared(senders()),
-		events.NudgeJob:      localqueue.Shared(jobs()),
-		events.NudgeDocument: localqueue.Shared(ingesters(s.IngestWorkers)),
+		events.WakeupRun:      localqueue.Shared(workers(s.Workers)),
+		events.WakeupWebhook:  localqueue.Shared(senders()),
+		events.WakeupJob:      localqueue.Shared(jobs()),
+		events.WakeupDocument: localqueue.Shared(ingesters(s.IngestWorkers)),
 	}}
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", s.Addr)
@@ -259,14 +261,14 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	hooks := &webhook.Sender{
 		Sealer: l.sealer, Store: l.store, Host: machine, Client: policy.Client(time.Minute), Log: log,
 		Secret: s.WebhookSecret, ProcessID: l.executor.ProcessID, OnAttempt: meter.delivered,
-		Reads: l.tenants.SenderReads, Form: a2a.Notification,
+		CitationFilter: l.tenants.SenderReads, Form: a2a.Notification,
 	}
 	l.server = service.New(service.Config{
 		Config: httpapi.Config{
 			Tenants: l.tenants, Host: machine, Log: log, Tracer: l.tracer, Metrics: registry, MaxBody: s.MaxBody,
-			PublicURL: s.PublicURL, Streams: s.Streams, Connections: s.Connections, Strangers: s.AddressConnections,
+			PublicURL: s.PublicURL, Streams: s.Streams, Connections: s.Connections, AnonymousConnections: s.AddressConnections,
 			Shares: httpapi.Shares{Organization: s.OrganizationStreams, User: s.UserStreams, Key: s.KeyStreams},
-			Wakeup: l.nudge,
+			Wakeup: l.sendWakeup,
 		},
 		Intake: &intake.Intake{
 			Executor: l.executor, Store: l.store, Tenants: l.tenants, Host: machine, PausedRuns: s.PausedRuns,
@@ -316,7 +318,7 @@ func (l *Local) open(ctx context.Context, machine host.Host) error {
 		return err
 	}
 	l.models = &provider.Set{Host: machine, Catalogues: registry.Catalogues(s)}
-	l.tenants = tenant.New(l.store, l.store.Known(), machine, tenant.Defaults{
+	l.tenants = tenant.New(l.store, l.store.Cached(), machine, tenant.Defaults{
 		UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
 		OrganizationRate: s.OrganizationRateLimit, OrganizationBurst: s.OrganizationRateBurst,
 		UserKeys: s.UserAPIKeys, OrganizationKeys: s.OrganizationAPIKeys,
@@ -325,7 +327,7 @@ func (l *Local) open(ctx context.Context, machine host.Host) error {
 			return l.toolkits.ToolsOf(ctx, organization, ids) // made below
 		},
 	}, l.sealer)
-	l.toolkits = &toolkit.Toolkits{Store: l.store, Known: l.store.Known(), Host: machine, Sealer: l.sealer}
+	l.toolkits = &toolkit.Toolkits{Store: l.store, Cached: l.store.Cached(), Host: machine, Sealer: l.sealer}
 	if err := adapters.Make(l.toolkits, s); err != nil {
 		return err
 	}
@@ -335,17 +337,17 @@ func (l *Local) open(ctx context.Context, machine host.Host) error {
 // worker makes the worker that executes runs.
 func (l *Local) worker(models map[string]model.Model, ingester *ingest.Ingester) *worker.Worker {
 	return &worker.Worker{
-		Executor: l.executor, Store: l.store, Known: l.store.Known(), Hub: l.hub, Host: l.executor.Host, Log: l.log,
+		Executor: l.executor, Store: l.store, Cached: l.store.Cached(), Hub: l.hub, Host: l.executor.Host, Log: l.log,
 		Lease: l.Settings.Lease, PauseExpiry: l.Settings.PauseExpiry, Tick: pollEvery, Drain: drainTime,
 		Loop: &agent.Loop{Models: models, Host: l.executor.Host}, Tools: l.toolkits,
-		MayReach: l.tenants.SenderMayReach, Reads: l.tenants.SenderReads, TextOf: reader.Here(l.store),
+		CanAccess: l.tenants.SenderMayReach, CitationFilter: l.tenants.SenderReads, TextOf: reader.Here(l.store),
 		Search: ingester.SearchForRun,
 	}
 }
 
-func (l *Local) nudge(ctx context.Context, kind events.NudgeKind, id, group string) {
+func (l *Local) sendWakeup(ctx context.Context, kind events.WakeupKind, id, group string) {
 	// If it is lost, the sweeper finds the due item.
-	_ = l.queues.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group})
+	_ = l.queues.Send(ctx, queue.Message{Wakeup: events.Wakeup{Kind: kind, ID: id}, Group: group})
 }
 
 // firstStart creates the first organization, user, key and agent, and writes the key to a file.
@@ -430,17 +432,17 @@ func (l *Local) background(w *worker.Worker, hooks *webhook.Sender, ingester *in
 	}
 	ctx, cancel := context.WithCancel(trace.With(context.Background(), l.tracer))
 	l.stop = cancel
-	run := func(kind events.NudgeKind, width int, handle dispatch.Handler) {
+	run := func(kind events.WakeupKind, width int, handle dispatch.Handler) {
 		l.working.Go(func() { dispatch.Run(ctx, l.queues[kind], width, l.log, handle) })
 	}
-	pool := dispatch.NewPool(l.queues[events.NudgeRun], int(workers(l.Settings.Workers).All), l.log)
+	pool := dispatch.NewPool(l.queues[events.WakeupRun], int(workers(l.Settings.Workers).All), l.log)
 	l.executor.Starter = &worker.Starter{Worker: w, Room: pool.Reserve}
 	l.working.Go(func() {
 		pool.Run(ctx, func(ctx context.Context, id string) (time.Duration, error) { return 0, w.Handle(ctx, id) })
 	})
-	run(events.NudgeWebhook, webhooksAtOnce, hooks.Handle)
-	run(events.NudgeJob, jobsAtOnce, remover.Handle)
-	run(events.NudgeDocument, int(ingesters(l.Settings.IngestWorkers).All), ingester.Handle)
+	run(events.WakeupWebhook, webhooksAtOnce, hooks.Handle)
+	run(events.WakeupJob, jobsAtOnce, remover.Handle)
+	run(events.WakeupDocument, int(ingesters(l.Settings.IngestWorkers).All), ingester.Handle)
 	if l.traces != nil {
 		l.working.Go(func() { l.traces.Run(ctx) })
 	}

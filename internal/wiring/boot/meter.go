@@ -75,7 +75,7 @@ func newKnowledgeMeter(r *prometheus.Registry) knowledgeMeter {
 // moved counts a change of a document's ingestion.
 func (m knowledgeMeter) moved(made ingest.Move) {
 	if made.Before.Begun.IsZero() && !made.After.Begun.IsZero() {
-		m.waited.Observe(made.After.Begun.Sub(made.After.Asked).Seconds())
+		m.waited.Observe(made.After.Begun.Sub(made.After.RequestedAt).Seconds())
 	}
 	switch {
 	case !docstate.Ended(made.Before, made.After):

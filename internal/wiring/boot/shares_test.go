@@ -65,7 +65,7 @@ func TestOneOrganizationLeavesSomethingToOthers(t *testing.T) {
 			q := localqueue.Shared(limits)
 			send := func(organization string, n int) {
 				require.NoError(t, q.Send(t.Context(), queue.Message{
-					Nudge: events.Nudge{ID: fmt.Sprint(n)}, Group: organization, User: fmt.Sprint(n % 50),
+					Wakeup: events.Wakeup{ID: fmt.Sprint(n)}, Group: organization, User: fmt.Sprint(n % 50),
 				}))
 			}
 			take := func() (n int) {

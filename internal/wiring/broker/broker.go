@@ -143,14 +143,14 @@ func (b *Broker) answer(ctx context.Context, raw []byte) (any, error) {
 }
 
 var operations = map[operation]func(*Broker, context.Context, json.RawMessage) (any, error){
-	askRefresh: reading((*Broker).refresh),
-	askSelect:  reading((*Broker).choose),
-	askBrowse:  reading((*Broker).browse),
-	askTry:     reading((*Broker).try),
-	askProbe:   reading((*Broker).probe),
-	askModels:  reading((*Broker).models),
-	askModel:   reading((*Broker).model),
-	askEmbed:   reading((*Broker).embed),
+	askRefresh:  reading((*Broker).refresh),
+	askSelect:   reading((*Broker).choose),
+	askBrowse:   reading((*Broker).browse),
+	askTestCall: reading((*Broker).testCall),
+	askProbe:    reading((*Broker).probe),
+	askModels:   reading((*Broker).models),
+	askModel:    reading((*Broker).model),
+	askEmbed:    reading((*Broker).embed),
 }
 
 // reading makes an operation of a method. It reads the arguments strictly: JSON without unknown or repeated members, or
@@ -172,15 +172,15 @@ func isOwner(organization string) bool {
 }
 
 // scope is that of a toolkit's organization. The toolkit must belong to it.
-func scope(a askedToolkit) (record.Scope, error) {
+func scope(a toolkitRef) (record.Scope, error) {
 	if !isOwner(a.Organization) || !host.ValidID(a.Toolkit) {
 		return record.Scope{}, refuse("it names no toolkit")
 	}
 	return record.Of(a.Organization), nil
 }
 
-func (b *Broker) refresh(ctx context.Context, a askedRefresh) (toolkit.Difference, error) {
-	of, err := scope(a.askedToolkit)
+func (b *Broker) refresh(ctx context.Context, a refreshArguments) (toolkit.Difference, error) {
+	of, err := scope(a.toolkitRef)
 	if err != nil {
 		return toolkit.Difference{}, err
 	}
@@ -191,14 +191,14 @@ func (b *Broker) refresh(ctx context.Context, a askedRefresh) (toolkit.Differenc
 }
 
 func (b *Broker) choose(ctx context.Context, a choice) (toolkit.Difference, error) {
-	of, err := scope(a.askedToolkit)
+	of, err := scope(a.toolkitRef)
 	if err != nil {
 		return toolkit.Difference{}, err
 	}
 	return b.Toolkits.Select(ctx, of, a.Toolkit, a.Match, a.Choice)
 }
 
-func (b *Broker) browse(ctx context.Context, a askedToolkit) (tool.Offerings, error) {
+func (b *Broker) browse(ctx context.Context, a toolkitRef) (tool.Offerings, error) {
 	of, err := scope(a)
 	if err != nil {
 		return tool.Offerings{}, err
@@ -206,15 +206,15 @@ func (b *Broker) browse(ctx context.Context, a askedToolkit) (tool.Offerings, er
 	return b.Toolkits.Browse(ctx, of, a.Toolkit)
 }
 
-func (b *Broker) try(ctx context.Context, a askedTry) (toolkit.Attempt, error) {
-	of, err := scope(a.askedToolkit)
+func (b *Broker) testCall(ctx context.Context, a testCallArguments) (toolkit.Attempt, error) {
+	of, err := scope(a.toolkitRef)
 	if err != nil {
 		return toolkit.Attempt{}, err
 	}
 	if len(a.Tool) > maxName {
 		return toolkit.Attempt{}, refuse("it names no tool")
 	}
-	return b.Toolkits.Try(ctx, of, a.Toolkit, a.Tool, a.Arguments, func() error {
+	return b.Toolkits.TestCall(ctx, of, a.Toolkit, a.Tool, a.Arguments, func() error {
 		if a.Approved {
 			return nil
 		}
@@ -222,7 +222,7 @@ func (b *Broker) try(ctx context.Context, a askedTry) (toolkit.Attempt, error) {
 	})
 }
 
-func (b *Broker) probe(ctx context.Context, a askedProbe) (record.DeliveryAttempt, error) {
+func (b *Broker) probe(ctx context.Context, a probeArguments) (record.DeliveryAttempt, error) {
 	if !isOwner(a.Organization) {
 		return record.DeliveryAttempt{}, refuse("it names no organization")
 	}
@@ -236,11 +236,11 @@ func (b *Broker) models(ctx context.Context, _ struct{}) (provider.Listing, erro
 	return b.Models.List(ctx)
 }
 
-func (b *Broker) model(ctx context.Context, a askedModel) (struct{}, error) {
+func (b *Broker) model(ctx context.Context, a modelArguments) (struct{}, error) {
 	return struct{}{}, b.Models.Check(ctx, a.Provider, a.Name, a.Skip)
 }
 
-func (b *Broker) embed(ctx context.Context, a askedVectors) (embedding.Reply, error) {
+func (b *Broker) embed(ctx context.Context, a embedArguments) (embedding.Reply, error) {
 	if len(a.Texts) > atOnce.Texts {
 		return embedding.Reply{}, refuse("%d texts are too many", len(a.Texts))
 	}

@@ -35,14 +35,14 @@ import (
 type spy struct {
 	toolkit.Asker
 	provider.Models
-	asked  int
+	calls  int
 	ctx    context.Context //nolint:containedctx // of the last ask
 	fails  error
 	embeds func(r embedding.Request) (embedding.Reply, error)
 }
 
 func (s *spy) note(ctx context.Context) error {
-	s.asked++
+	s.calls++
 	s.ctx = ctx
 	return s.fails
 }
@@ -55,7 +55,7 @@ func (s *spy) Browse(ctx context.Context, _ record.Scope, _ string) (tool.Offeri
 	return tool.Offerings{}, s.note(ctx)
 }
 
-func (s *spy) Try(
+func (s *spy) TestCall(
 	ctx context.Context, _ record.Scope, _, _ string, _ json.RawMessage, _ func() error,
 ) (toolkit.Attempt, error) {
 	return toolkit.Attempt{}, s.note(ctx)
@@ -135,14 +135,14 @@ func TestAnAskThatIsNoneIsRefused(t *testing.T) {
 			assert.Contains(t, []broker.FailureKind{broker.FailureInternal, broker.FailureProblem}, answer.Failure.Kind)
 			assert.Less(t, len(raw), 2000)
 		}
-		assert.Zero(t, s.asked, "%.200s", ask)
+		assert.Zero(t, s.calls, "%.200s", ask)
 	}
 }
 
 // A later version may send more members in an ask, while both versions are deployed, or after a rollback. A new member
 // of the arguments may prevent an effect, so an ask with such a member is refused.
 func TestAnAskOfALaterVersionIsAnswered(t *testing.T) {
-	for ask, asked := range map[string]int{
+	for ask, want := range map[string]int{
 		`{"operation":"toolkit.refresh","wait_ms":1000,"later":{"a":[1]},"arguments":{%s},"author":{
 			"organization_id":"-","user_id":"u","api_key_id":"k","operation":"o","later":true}}`: 1,
 		`{"operation":"toolkit.refresh","wait_ms":1000,"arguments":{%s,"later":true}}`: 0,
@@ -151,7 +151,7 @@ func TestAnAskOfALaterVersionIsAnswered(t *testing.T) {
 		_, err := s.broker().Invoke(t.Context(),
 			fmt.Appendf(nil, ask, `"organization_id":"`+id+`","toolkit_id":"`+id+`"`))
 		require.NoError(t, err)
-		assert.Equal(t, asked, s.asked, ask)
+		assert.Equal(t, want, s.calls, ask)
 	}
 }
 
@@ -163,7 +163,7 @@ func TestTheSampleIsAnAsk(t *testing.T) {
 	raw, err := s.broker().Invoke(t.Context(), sample)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"result":{}}`, string(raw))
-	assert.Equal(t, 1, s.asked)
+	assert.Equal(t, 1, s.calls)
 	author, authored := record.AuthorOf(s.ctx)
 	assert.True(t, authored)
 	assert.Equal(t, "refresh-toolkit", author.Operation)
@@ -171,7 +171,7 @@ func TestTheSampleIsAnAsk(t *testing.T) {
 
 // Client and broker may have different versions: the members of an answer keep their names.
 func TestTheMembersOfAnswersKeepTheirNames(t *testing.T) {
-	tried := toolkit.Attempt{Result: "r", Error: "e", Elapsed: 7}
+	attempt := toolkit.Attempt{Result: "r", Error: "e", Elapsed: 7}
 	posted := record.DeliveryAttempt{
 		At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Status: 200, LatencyMS: 7, Error: "e", ResponseExcerpt: "x",
 	}
@@ -187,7 +187,7 @@ func TestTheMembersOfAnswersKeepTheirNames(t *testing.T) {
 			Resources: []tool.Resource{{URI: "u", Name: "n", Description: "d", ContentType: "c"}},
 			Prompts:   []tool.Prompt{{Name: "n", Description: "d", Arguments: []string{"a"}}},
 		},
-		`{"result":"r","error":"e","elapsed_ns":7}`:                                                    tried,
+		`{"result":"r","error":"e","elapsed_ns":7}`:                                                    attempt,
 		`{"at":"2026-01-02T03:04:05Z","status":200,"latency_ms":7,"error":"e","response_excerpt":"x"}`: posted,
 		`{"models":[{"provider":"p","name":"n","description":"d"}],"unreachable":{"away":"why"}}`: provider.Listing{
 			Models:      []provider.Model{{Provider: "p", Info: model.Info{Name: "n", Description: "d"}}},
@@ -230,7 +230,7 @@ func TestTheDeadlineCrosses(t *testing.T) {
 	s := &spy{}
 	_, err := s.client().Browse(ctx, record.Of(id), id)
 	require.ErrorIs(t, err, context.Canceled)
-	assert.Zero(t, s.asked, "nobody waits")
+	assert.Zero(t, s.calls, "nobody waits")
 }
 
 func TestAPanicIsContained(t *testing.T) {
@@ -247,11 +247,11 @@ func TestAPanicIsContained(t *testing.T) {
 func TestWhatIsTooLargeIsAProblem(t *testing.T) {
 	w := newWorld(t, "through a broker")
 	w.kind.size = broker.MaxAnswer
-	_, err := w.asker.Try(t.Context(), w.scope(), w.id, "stays", json.RawMessage(`{}`), never)
+	_, err := w.asker.TestCall(t.Context(), w.scope(), w.id, "stays", json.RawMessage(`{}`), never)
 	assert.True(t, problem.Is(err, "payload_too_large"), "%v", err)
 	require.ErrorContains(t, err, "the operation succeeded")
 	w.kind.size = broker.MaxAnswer - 1000
-	done, err := w.asker.Try(t.Context(), w.scope(), w.id, "stays", json.RawMessage(`{}`), never)
+	done, err := w.asker.TestCall(t.Context(), w.scope(), w.id, "stays", json.RawMessage(`{}`), never)
 	require.NoError(t, err)
 	assert.Greater(t, len(done.Result), w.kind.size)
 
@@ -259,7 +259,7 @@ func TestWhatIsTooLargeIsAProblem(t *testing.T) {
 	err = (&broker.Models{Client: s.client(), Near: &provider.Set{}}).Check(t.Context(), "near",
 		strings.Repeat("x", broker.MaxAsk), false)
 	assert.True(t, problem.Is(err, "payload_too_large"), "%v", err)
-	assert.Zero(t, s.asked)
+	assert.Zero(t, s.calls)
 }
 
 // An ask that the broker has not received may be sent again. After any other error it is unknown whether the work was
@@ -270,13 +270,13 @@ func TestABrokerThatGivesNoAnswer(t *testing.T) {
 		line        broker.Invoker
 		unavailable bool
 	}{
-		"not asked":         {dead{broker.ErrNotAsked}, true},
+		"not asked":         {dead{broker.ErrNotReceived}, true},
 		"lost":              {dead{lost}, false},
-		"no JSON":           {saying("<html>"), false},
-		"nothing":           {saying(""), false},
-		"an empty answer":   {saying("{}"), false},
-		"another result":    {saying(`{"result":7}`), false},
-		"a list of nothing": {saying(`[]`), false},
+		"no JSON":           {fixedAnswer("<html>"), false},
+		"nothing":           {fixedAnswer(""), false},
+		"an empty answer":   {fixedAnswer("{}"), false},
+		"another result":    {fixedAnswer(`{"result":7}`), false},
+		"a list of nothing": {fixedAnswer(`[]`), false},
 	} {
 		client := &broker.Client{Broker: c.line}
 		_, err := client.Refresh(t.Context(), record.Of(id), id)
@@ -293,10 +293,10 @@ func TestABrokerThatGivesNoAnswer(t *testing.T) {
 	}
 }
 
-// saying is a line that always returns one answer.
-type saying string
+// fixedAnswer is a line that always returns one answer.
+type fixedAnswer string
 
-func (s saying) Invoke(context.Context, []byte) ([]byte, error) { return []byte(s), nil }
+func (s fixedAnswer) Invoke(context.Context, []byte) ([]byte, error) { return []byte(s), nil }
 
 // far is a line to a broker in another process: of the client's context only its end has an effect.
 type far struct {
@@ -315,7 +315,7 @@ func TestTheBrokersWorkIsInTheTraceOfTheRequest(t *testing.T) {
 	tracer := trace.New(1, exported)
 	s := &spy{}
 	client := &broker.Client{Broker: far{s.broker(), tracer}}
-	request, door := tracer.Door(t.Context(), nil)
+	request, span := tracer.StartRequest(t.Context(), nil)
 	_, err := client.Browse(request, record.Of(id), id)
 	require.NoError(t, err)
 	spans := exported.GetSpans()
@@ -323,7 +323,7 @@ func TestTheBrokersWorkIsInTheTraceOfTheRequest(t *testing.T) {
 	answer, ask := spans[0], spans[1]
 	assert.Equal(t, "ask toolkit.browse", ask.Name)
 	assert.Equal(t, oteltrace.SpanKindClient, ask.SpanKind)
-	assert.Equal(t, door.SpanContext(), ask.Parent)
+	assert.Equal(t, span.SpanContext(), ask.Parent)
 	assert.Equal(t, "answer toolkit.browse", answer.Name)
 	assert.Equal(t, oteltrace.SpanKindServer, answer.SpanKind)
 	assert.Equal(t, ask.SpanContext, answer.Parent.WithRemote(false))
@@ -345,19 +345,19 @@ func TestTheBrokersWorkIsInTheTraceOfTheRequest(t *testing.T) {
 
 // waiter answers after a minute of the clock.
 type waiter struct {
-	saying
+	fixedAnswer
 
 	clock time.Duration
 }
 
 func (w *waiter) Invoke(ctx context.Context, ask []byte) ([]byte, error) {
 	w.clock += time.Minute
-	return w.saying.Invoke(ctx, ask)
+	return w.fixedAnswer.Invoke(ctx, ask)
 }
 
 // Waits for the broker do not count as the answer's own time.
 func TestAsksAreWaits(t *testing.T) {
-	w := &waiter{saying: `{"result":{}}`}
+	w := &waiter{fixedAnswer: `{"result":{}}`}
 	ctx, clock := waiting.New(t.Context(), func() time.Duration { return w.clock })
 	_, err := (&broker.Client{Broker: w}).Refresh(ctx, record.Of(id), id)
 	require.NoError(t, err)
@@ -424,5 +424,5 @@ func TestTokensOfAFailureAreCounted(t *testing.T) {
 	assert.Equal(t, embedding.TooLong, embedding.KindOf(err), "%v", err)
 	assert.Equal(t, int64(8), reply.Tokens)
 	assert.Empty(t, reply.Vectors)
-	assert.Equal(t, 2, s.asked)
+	assert.Equal(t, 2, s.calls)
 }

@@ -22,14 +22,14 @@ import (
 // Invoker sends an ask to a broker and returns the answer, both as JSON: the port between [Client] and [Broker].
 //
 // The caller guarantees that the ask has at most [MaxAsk] bytes. The end of the context ends the wait, but not the work
-// of the broker. The adapter guarantees that it sends an ask once at most. Its error is [ErrNotAsked] only if the
+// of the broker. The adapter guarantees that it sends an ask once at most. Its error is [ErrNotReceived] only if the
 // broker has not received the ask. After any other error the broker may have done the work.
 type Invoker interface {
 	Invoke(ctx context.Context, ask []byte) (answer []byte, err error)
 }
 
-// ErrNotAsked means that a broker has not received an ask. It may be sent again later.
-var ErrNotAsked = errors.New("broker: nothing was asked")
+// ErrNotReceived means that a broker has not received an ask. It may be sent again later.
+var ErrNotReceived = errors.New("broker: nothing was asked")
 
 // unreached is the error of an ask without an answer. If nothing was done, it is the cause of a problem of kind
 // Unavailable.
@@ -60,12 +60,12 @@ func ask[R any](ctx context.Context, c *Client, what operation, arguments any) (
 	defer cancel()
 	deadline, _ := ctx.Deadline()
 	left := time.Until(deadline)
-	said, err := json.Marshal(arguments)
+	encoded, err := json.Marshal(arguments)
 	if err != nil {
 		return result, err
 	}
 	q := question{
-		Operation: what, WaitMS: max(1, (left - min(left/8, hop)).Milliseconds()), Arguments: said,
+		Operation: what, WaitMS: max(1, (left - min(left/8, hop)).Milliseconds()), Arguments: encoded,
 		Traceparent: trace.Parent(ctx),
 	}
 	if by, authored := record.AuthorOf(ctx); authored {
@@ -90,7 +90,7 @@ func ask[R any](ctx context.Context, c *Client, what operation, arguments any) (
 		err = json.Unmarshal(answer.Result, &result)
 	}
 	switch {
-	case errors.Is(err, ErrNotAsked):
+	case errors.Is(err, ErrNotReceived):
 		return result, problem.Retry(&unreached{err})
 	case err != nil:
 		return result, &unreached{fmt.Errorf("the broker did not respond: %w", err)}
@@ -102,18 +102,18 @@ func ask[R any](ctx context.Context, c *Client, what operation, arguments any) (
 	return result, nil
 }
 
-func toolkitOf(scope record.Scope, id string) askedToolkit {
-	return askedToolkit{Organization: scope.Organization(), Toolkit: id}
+func toolkitOf(scope record.Scope, id string) toolkitRef {
+	return toolkitRef{Organization: scope.Organization(), Toolkit: id}
 }
 
 // Refresh is [toolkit.Toolkits.Refresh].
 func (c *Client) Refresh(ctx context.Context, scope record.Scope, id string) (toolkit.Difference, error) {
-	return ask[toolkit.Difference](ctx, c, askRefresh, askedRefresh{askedToolkit: toolkitOf(scope, id)})
+	return ask[toolkit.Difference](ctx, c, askRefresh, refreshArguments{toolkitRef: toolkitOf(scope, id)})
 }
 
 // Preview is [toolkit.Toolkits.Preview].
 func (c *Client) Preview(ctx context.Context, scope record.Scope, id string) (toolkit.Difference, error) {
-	return ask[toolkit.Difference](ctx, c, askRefresh, askedRefresh{askedToolkit: toolkitOf(scope, id), DryRun: true})
+	return ask[toolkit.Difference](ctx, c, askRefresh, refreshArguments{toolkitRef: toolkitOf(scope, id), DryRun: true})
 }
 
 // Select is [toolkit.Toolkits.Select].
@@ -121,7 +121,7 @@ func (c *Client) Select(
 	ctx context.Context, scope record.Scope, id string, match record.Match, edit toolkit.Choice,
 ) (toolkit.Difference, error) {
 	return ask[toolkit.Difference](ctx, c, askSelect,
-		choice{askedToolkit: toolkitOf(scope, id), Match: match, Choice: edit})
+		choice{toolkitRef: toolkitOf(scope, id), Match: match, Choice: edit})
 }
 
 // Browse is [toolkit.Toolkits.Browse].
@@ -135,8 +135,8 @@ func (c *Client) Browse(ctx context.Context, scope record.Scope, id string) (too
 	return found, err
 }
 
-// Try is [toolkit.Toolkits.Try].
-func (c *Client) Try(
+// TestCall is [toolkit.Toolkits.Try].
+func (c *Client) TestCall(
 	ctx context.Context, scope record.Scope, id, name string, arguments json.RawMessage, approve func() error,
 ) (toolkit.Attempt, error) {
 	arguments, err := toolkit.Arguments(arguments)
@@ -144,8 +144,8 @@ func (c *Client) Try(
 		return toolkit.Attempt{}, err
 	}
 	unapproved := approve()
-	done, err := ask[toolkit.Attempt](ctx, c, askTry, askedTry{
-		askedToolkit: toolkitOf(scope, id), Tool: name, Arguments: arguments, Approved: unapproved == nil,
+	done, err := ask[toolkit.Attempt](ctx, c, askTestCall, testCallArguments{
+		toolkitRef: toolkitOf(scope, id), Tool: name, Arguments: arguments, Approved: unapproved == nil,
 	})
 	if errors.Is(err, errUnapproved) {
 		err = unapproved
@@ -156,7 +156,7 @@ func (c *Client) Try(
 // Probe is [webhook.Sender.Probe].
 func (c *Client) Probe(ctx context.Context, organization, callback string) (record.DeliveryAttempt, error) {
 	return ask[record.DeliveryAttempt](ctx, c, askProbe,
-		askedProbe{Organization: organization, CallbackURL: callback})
+		probeArguments{Organization: organization, CallbackURL: callback})
 }
 
 // Models are the models of a deployment whose providers a broker calls.
@@ -176,7 +176,7 @@ func (m *Models) Check(ctx context.Context, provider, name string, skip bool) er
 	if _, near := m.Near.Catalogues[provider]; near {
 		return m.Near.Check(ctx, provider, name, skip)
 	}
-	_, err := ask[struct{}](ctx, m.Client, askModel, askedModel{
+	_, err := ask[struct{}](ctx, m.Client, askModel, modelArguments{
 		Provider: provider, Name: name, Skip: skip,
 	})
 	return err
@@ -198,7 +198,7 @@ func (m *Embedding) Embed(ctx context.Context, r embedding.Request) (embedding.R
 	reply, err := embedding.InBatches(ctx, r, atOnce, func(ctx context.Context, r embedding.Request) (
 		embedding.Reply, error,
 	) {
-		done, err := ask[embedding.Reply](ctx, m.Client, askEmbed, askedVectors{
+		done, err := ask[embedding.Reply](ctx, m.Client, askEmbed, embedArguments{
 			Provider: m.Provider, Name: r.Name, Dimensions: r.Dimensions, Purpose: string(r.Purpose), Texts: r.Texts,
 		})
 		if err != nil {

@@ -62,7 +62,7 @@ func newWorld(t *testing.T, way string) *world {
 		organization: machine.NewID(),
 	}
 	w.toolkits = &toolkit.Toolkits{
-		Store: store, Known: store.Known(), Host: machine, Sealer: sealer(t, 1),
+		Store: store, Cached: store.Cached(), Host: machine, Sealer: sealer(t, 1),
 		Kinds: map[string]tool.Kind{toolkit.Builtin: &kind{names: []string{"echo"}}, "mcp": w.kind},
 	}
 	name, address := "one", "https://a.example.com"
@@ -216,9 +216,9 @@ func seen(w *world, result any, err error) outcome {
 // For any call of toolkits, a broker returns the same as the use case itself, with the same visible errors.
 func TestToolkitsAreAskedAlikeThroughABroker(t *testing.T) {
 	type do = func(w *world) (any, error)
-	try := func(name, arguments string, approve func() error) do {
+	attempt := func(name, arguments string, approve func() error) do {
 		return func(w *world) (any, error) {
-			a, err := w.asker.Try(t.Context(), w.scope(), w.id, name, json.RawMessage(arguments), approve)
+			a, err := w.asker.TestCall(t.Context(), w.scope(), w.id, name, json.RawMessage(arguments), approve)
 			a.Elapsed = 0
 			return a, err
 		}
@@ -253,7 +253,7 @@ func TestToolkitsAreAskedAlikeThroughABroker(t *testing.T) {
 		before func(*world)
 		do     do
 		code   string // of the problem; empty: there is none
-		says   string // contained in the result, or in the error
+		want   string // contained in the result, or in the error
 	}{
 		"a refresh":                     {offers("", "changes", "stays", "comes"), refresh, "", "Added:[comes]"},
 		"a refresh that finds nothing":  {plain, refresh, "", "Added:[]"},
@@ -263,17 +263,17 @@ func TestToolkitsAreAskedAlikeThroughABroker(t *testing.T) {
 		"a choice of nothing":           {plain, choose("no"), "invalid_request", "body.include[0]"},
 		"what is offered":               {plain, browse, "", "file:///a"},
 		"what the built-in one offers":  {builtin, browse, "", "file:///a"},
-		"a try":                         {plain, try("stays", arguments, never), "", `stays with {"n":1} <&>`},
-		"a try of the built-in one":     {builtin, try("echo", arguments, never), "", "echo"},
-		"a try that needs an approval":  {asks, try("stays", arguments, never), "insufficient_permission", "level"},
-		"a try that has its approval":   {asks, try("stays", arguments, gladly), "", "stays with"},
-		"a tool that fails":             {fails(tool.Fail("broken")), try("stays", "{}", never), "", "Error:broken"},
-		"a failure that tells a secret": {fails(tool.Fail(secret)), try("stays", "{}", never), "", "Error:[cred"},
-		"a tool that is not there":      {plain, try("no", "{}", never), "not_found", `tool "no"`},
-		"arguments that are none":       {plain, try("stays", "[]", never), "invalid_request", "not a JSON object"},
-		"arguments with a member twice": {plain, try("stays", `{"n":1,"n":2}`, never), "invalid_request", "is repeated"},
-		"arguments that do not fit":     {plain, try("stays", `{"n":"x"}`, never), "invalid_request", "arguments"},
-		"arguments that are too large":  {plain, try("stays", large, never), "invalid_request", "the limit is 262144"},
+		"a try":                         {plain, attempt("stays", arguments, never), "", `stays with {"n":1} <&>`},
+		"a try of the built-in one":     {builtin, attempt("echo", arguments, never), "", "echo"},
+		"a try that needs an approval":  {asks, attempt("stays", arguments, never), "insufficient_permission", "level"},
+		"a try that has its approval":   {asks, attempt("stays", arguments, gladly), "", "stays with"},
+		"a tool that fails":             {fails(tool.Fail("broken")), attempt("stays", "{}", never), "", "Error:broken"},
+		"a failure that tells a secret": {fails(tool.Fail(secret)), attempt("stays", "{}", never), "", "Error:[cred"},
+		"a tool that is not there":      {plain, attempt("no", "{}", never), "not_found", `tool "no"`},
+		"arguments that are none":       {plain, attempt("stays", "[]", never), "invalid_request", "not a JSON object"},
+		"arguments with a member twice": {plain, attempt("stays", `{"n":1,"n":2}`, never), "invalid_request", "is repeated"},
+		"arguments that do not fit":     {plain, attempt("stays", `{"n":"x"}`, never), "invalid_request", "arguments"},
+		"arguments that are too large":  {plain, attempt("stays", large, never), "invalid_request", "the limit is 262144"},
 		"a toolkit that is not there":   {func(w *world) { w.id = unknown }, refresh, "not_found", "toolkit"},
 		"a toolkit of others": {
 			func(w *world) { w.organization = unknown }, browse, "outside_organization", "",
@@ -295,7 +295,7 @@ func TestToolkitsAreAskedAlikeThroughABroker(t *testing.T) {
 				result, err := c.do(w)
 				one := seen(w, result, err)
 				assert.Equal(t, c.code, one.Problem.Code, "%s: %v", way, err)
-				assert.Contains(t, fmt.Sprintf("%+v %s", result, one.Text), c.says, way)
+				assert.Contains(t, fmt.Sprintf("%+v %s", result, one.Text), c.want, way)
 				got = append(got, one)
 			}
 			assert.Equal(t, got[0], got[1])
@@ -309,7 +309,7 @@ func TestWhatIsAskedIsDoneInItsAuthorsName(t *testing.T) {
 		w := newWorld(t, way)
 		ctx := record.By(t.Context(), record.Author{Organization: w.organization, UserID: "u", APIKeyID: "k",
 			Operation: "try-tool", AsOperator: true})
-		_, err := w.asker.Try(ctx, w.scope(), w.id, "stays", json.RawMessage(`{}`), never)
+		_, err := w.asker.TestCall(ctx, w.scope(), w.id, "stays", json.RawMessage(`{}`), never)
 		require.NoError(t, err)
 		assert.Equal(t, "open-sesame", w.kind.let.Token, way)
 		page, err := record.Resources[record.AuditEntry](t.Context(), w.toolkits.Store, w.scope(), "", 10)
@@ -318,15 +318,15 @@ func TestWhatIsAskedIsDoneInItsAuthorsName(t *testing.T) {
 		e := page.Rows[0].Value
 		assert.Equal(t, []any{"try-tool", "u", "k", true, "toolkit", w.id},
 			[]any{e.Operation, e.UserID, e.APIKeyID, e.AsOperator, e.Kind, e.Subject}, way)
-		_, err = w.asker.Try(t.Context(), w.scope(), w.id, "stays", json.RawMessage(`{}`), never)
+		_, err = w.asker.TestCall(t.Context(), w.scope(), w.id, "stays", json.RawMessage(`{}`), never)
 		require.NoError(t, err, "an ask without an author has no entry")
 	}
 }
 
 func TestTestEventsArePostedAlikeThroughABroker(t *testing.T) {
 	for _, c := range []struct {
-		address, says string
-		status        int
+		address, excerpt string
+		status           int
 	}{
 		{"https://example.com/hook", "short and stout", http.StatusTeapot},
 		{"https://down.example.com/hook", "", 0},
@@ -337,7 +337,7 @@ func TestTestEventsArePostedAlikeThroughABroker(t *testing.T) {
 			done, err := w.prober.Probe(t.Context(), w.organization, c.address)
 			assert.False(t, done.At.IsZero())
 			got = append(got, seen(w, []any{done.Status, done.Error, done.ResponseExcerpt}, err))
-			assert.Equal(t, []any{c.status, c.says}, []any{done.Status, done.ResponseExcerpt}, way)
+			assert.Equal(t, []any{c.status, c.excerpt}, []any{done.Status, done.ResponseExcerpt}, way)
 			require.NoError(t, err, "a post that failed is an outcome")
 			require.NotNil(t, w.posted)
 			assert.Equal(t, c.address, w.posted.URL.String())
@@ -355,7 +355,7 @@ func TestModelsAreAskedForAlikeThroughABroker(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		ask  func(provider.Models) (any, error)
-		says string
+		want string
 	}{
 		"all":           {func(m provider.Models) (any, error) { return m.List(t.Context()) }, "about small"},
 		"there":         {check("near", "small", false), ""},
@@ -370,7 +370,7 @@ func TestModelsAreAskedForAlikeThroughABroker(t *testing.T) {
 		for _, way := range ways {
 			w := newWorld(t, way)
 			result, err := c.ask(w.models)
-			assert.Contains(t, fmt.Sprint(result, err), c.says, name)
+			assert.Contains(t, fmt.Sprint(result, err), c.want, name)
 			got = append(got, seen(w, result, err))
 		}
 		assert.Equal(t, got[0], got[1], name)

@@ -61,14 +61,14 @@ func TestClientsSeeNoBroker(t *testing.T) {
 		ask := func(e httpapitest.API, r request) {
 			w := e.Send(r.method, r.path, r.body)
 			assert.Equal(t, r.status, w.Code, "%s: %s %s: %s", way, r.method, r.path, w.Body)
-			said := r.method + " " + r.path + " " + w.Body.String() + w.Header().Get("Retry-After")
-			answers[way] = append(answers[way], passing.ReplaceAllString(said, "PASSING"))
+			got := r.method + " " + r.path + " " + w.Body.String() + w.Header().Get("Retry-After")
+			answers[way] = append(answers[way], passing.ReplaceAllString(got, "PASSING"))
 		}
-		try := at + "/tools/stays/try"
+		attemptPath := at + "/tools/stays/try"
 		for _, r := range []request{
-			{"POST", try, `{"arguments":{"n":1}}`, 200},
-			{"POST", try, `{"arguments":{"n":"x"}}`, 400},
-			{"POST", try, `{"arguments":[]}`, 400},
+			{"POST", attemptPath, `{"arguments":{"n":1}}`, 200},
+			{"POST", attemptPath, `{"arguments":{"n":"x"}}`, 400},
+			{"POST", attemptPath, `{"arguments":[]}`, 400},
 			{"POST", at + "/tools/no/try", `{"arguments":{}}`, 404},
 			{"GET", at + "/resources", ``, 200},
 			{"GET", "/toolkits/0123456789abcdef01234567/resources", ``, 404},
@@ -78,14 +78,14 @@ func TestClientsSeeNoBroker(t *testing.T) {
 		} {
 			ask(e, r)
 		}
-		ask(e.As(manager.Key), request{"POST", try, `{"arguments":{"n":1}}`, 403})
+		ask(e.As(manager.Key), request{"POST", attemptPath, `{"arguments":{"n":1}}`, 403})
 		k.names, k.about = []string{"stays", "comes"}, "another"
 		ask(e, request{"POST", at + "/refresh", `{"dry_run":true}`, 200})
 		ask(e, request{"POST", at + "/refresh", `{}`, 200})
 		k.fails = tool.Fail("go away, open-sesame")
 		ask(e, request{"POST", at + "/refresh", `{}`, 400})
 		ask(e, request{"GET", at + "/resources", ``, 409})
-		ask(e, request{"POST", try, `{"arguments":{}}`, 200})
+		ask(e, request{"POST", attemptPath, `{"arguments":{}}`, 200})
 		ask(e, request{"GET", "/audit-log", ``, 200})
 	}
 	assert.Equal(t, answers[ways[0]], answers[ways[1]])
@@ -94,7 +94,7 @@ func TestClientsSeeNoBroker(t *testing.T) {
 // If a broker has no capacity, clients get an answer with Retry-After.
 func TestABusyBrokerIsUnavailable(t *testing.T) {
 	e := httpapitest.New(t, func(c *service.Config) {
-		c.Prober = &broker.Client{Broker: dead{broker.ErrNotAsked}}
+		c.Prober = &broker.Client{Broker: dead{broker.ErrNotReceived}}
 	})
 	w := e.Send("POST", "/webhooks/test", `{"callback_url":"https://example.com/hook"}`)
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code, w.Body)

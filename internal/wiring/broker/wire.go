@@ -21,14 +21,14 @@ type operation string
 
 // The operations, with the types of their arguments and results.
 const (
-	askRefresh operation = "toolkit.refresh" // askedRefresh, toolkit.Difference
-	askSelect  operation = "toolkit.select"  // choice, toolkit.Difference
-	askBrowse  operation = "toolkit.browse"  // askedToolkit, tool.Offerings
-	askTry     operation = "toolkit.try"     // askedTry, toolkit.Attempt
-	askProbe   operation = "webhook.probe"   // askedProbe, record.DeliveryAttempt
-	askModels  operation = "models.list"     // nothing, provider.Listing
-	askModel   operation = "models.check"    // askedModel, nothing
-	askEmbed   operation = "embed"           // askedVectors, embedding.Reply
+	askRefresh  operation = "toolkit.refresh" // askedRefresh, toolkit.Difference
+	askSelect   operation = "toolkit.select"  // choice, toolkit.Difference
+	askBrowse   operation = "toolkit.browse"  // askedToolkit, tool.Offerings
+	askTestCall operation = "toolkit.try"     // askedTry, toolkit.Attempt
+	askProbe    operation = "webhook.probe"   // askedProbe, record.DeliveryAttempt
+	askModels   operation = "models.list"     // nothing, provider.Listing
+	askModel    operation = "models.check"    // askedModel, nothing
+	askEmbed    operation = "embed"           // askedVectors, embedding.Reply
 )
 
 // Bounds of an ask and of its answer as JSON, in bytes. Lambda accepts and returns at most 6 MB in a synchronous call.
@@ -49,45 +49,45 @@ type question struct {
 	Traceparent string `json:"traceparent,omitempty"`
 }
 
-// askedToolkit names a toolkit. The organization is "-" for toolkits of none, here and below.
-type askedToolkit struct {
+// toolkitRef names a toolkit. The organization is "-" for toolkits of none, here and below.
+type toolkitRef struct {
 	Organization string `json:"organization_id"`
 	Toolkit      string `json:"toolkit_id"`
 }
 
-type askedRefresh struct {
-	askedToolkit
+type refreshArguments struct {
+	toolkitRef
 
 	DryRun bool `json:"dry_run,omitempty"` // only return the changes
 }
 
 type choice struct {
-	askedToolkit
+	toolkitRef
 
 	Choice toolkit.Choice `json:"choice"`
 	Match  record.Match   `json:"match,omitempty"`
 }
 
-type askedTry struct {
-	askedToolkit
+type testCallArguments struct {
+	toolkitRef
 
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"` // an object in its normal form
 	Approved  bool            `json:"approved,omitempty"`
 }
 
-type askedProbe struct {
+type probeArguments struct {
 	Organization string `json:"organization_id"`
 	CallbackURL  string `json:"callback_url"`
 }
 
-type askedModel struct {
+type modelArguments struct {
 	Provider string `json:"provider"`
 	Name     string `json:"name"`
 	Skip     bool   `json:"skip,omitempty"` // do not call the provider
 }
 
-type askedVectors struct {
+type embedArguments struct {
 	Provider   string   `json:"provider"`
 	Name       string   `json:"name"`
 	Dimensions int      `json:"dimensions,omitempty"`

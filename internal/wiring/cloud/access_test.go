@@ -61,7 +61,7 @@ func TestAProgramThatOnlyReadsStartsAtAnEmptyStore(t *testing.T) {
 			io.Discard)
 		return err
 	}
-	require.NoError(t, open(cloud.Reads))
+	require.NoError(t, open(cloud.ReadOnly))
 	assert.Equal(t, []string{"DynamoDB_20120810.BatchGetItem"}, db.calls, "one read, no write")
-	require.ErrorContains(t, open(cloud.Writes), "AccessDenied", "the role is as it says")
+	require.ErrorContains(t, open(cloud.ReadWrite), "AccessDenied", "the role is as it says")
 }

@@ -54,7 +54,7 @@ type Platform struct {
 	Log      *slog.Logger
 	Host     host.Host
 	Store    *record.Store
-	Known    record.Known // cached reads, some seconds old at most
+	Cached   record.CachedReader // cached reads, some seconds old at most
 	Tenants  *tenant.Tenants
 	Executor *transition.Executor
 	Hub      *stream.Hub
@@ -102,13 +102,13 @@ func (p *Platform) ReadSecrets(ctx context.Context) error {
 }
 
 // Queues sends each wakeup to the queue of its kind.
-type Queues map[events.NudgeKind]*sqsqueue.Queue
+type Queues map[events.WakeupKind]*sqsqueue.Queue
 
 // Send sends a wakeup. Its error is the queue's, or that no queue is configured for the kind.
 func (q Queues) Send(ctx context.Context, m queue.Message) error {
-	to, ok := q[m.Nudge.Kind]
+	to, ok := q[m.Wakeup.Kind]
 	if !ok {
-		return fmt.Errorf("cloud: no queue takes nudges of the kind %q", m.Nudge.Kind)
+		return fmt.Errorf("cloud: no queue takes nudges of the kind %q", m.Wakeup.Kind)
 	}
 	return to.Send(ctx, m)
 }
@@ -117,32 +117,32 @@ func (q Queues) Send(ctx context.Context, m queue.Message) error {
 // wakeup.
 func (q Queues) SendAll(ctx context.Context, ms []queue.Message) []error {
 	errs := make([]error, len(ms))
-	batches, places := map[events.NudgeKind][]queue.Message{}, map[events.NudgeKind][]int{}
+	batches, indexes := map[events.WakeupKind][]queue.Message{}, map[events.WakeupKind][]int{}
 	for i, m := range ms {
-		kind := m.Nudge.Kind
+		kind := m.Wakeup.Kind
 		if q[kind] == nil {
 			errs[i] = q.Send(ctx, m)
 			continue
 		}
-		batches[kind], places[kind] = append(batches[kind], m), append(places[kind], i)
+		batches[kind], indexes[kind] = append(batches[kind], m), append(indexes[kind], i)
 	}
 	for kind, batch := range batches {
 		for n, err := range q[kind].SendAll(ctx, batch) {
-			errs[places[kind][n]] = err
+			errs[indexes[kind][n]] = err
 		}
 	}
 	return errs
 }
 
-// Nudge sends a wakeup that may be lost: the sweeper finds the due item.
-func (p *Platform) Nudge(ctx context.Context, kind events.NudgeKind, id, group string) {
-	p.Wake(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group})
+// Wakeup sends a wakeup that may be lost: the sweeper finds the due item.
+func (p *Platform) SendWakeup(ctx context.Context, kind events.WakeupKind, id, group string) {
+	p.Wake(ctx, queue.Message{Wakeup: events.Wakeup{Kind: kind, ID: id}, Group: group})
 }
 
 // Wake sends a message that may be lost.
 func (p *Platform) Wake(ctx context.Context, m queue.Message) {
 	if err := p.Queues.Send(ctx, m); err != nil {
-		p.Log.Warn("a nudge could not be sent; the sweeper will see to it", "kind", m.Nudge.Kind, "error", err)
+		p.Log.Warn("a nudge could not be sent; the sweeper will see to it", "kind", m.Wakeup.Kind, "error", err)
 	}
 }
 
@@ -161,8 +161,8 @@ type Access int
 
 // The kinds of access.
 const (
-	Writes Access = iota
-	Reads
+	ReadWrite Access = iota
+	ReadOnly
 )
 
 // Open reads the environment, makes the clients and use cases, and makes one call to check that the table exists. It
@@ -207,13 +207,13 @@ func New(
 	if s.SpreadSlots {
 		store = store.SpreadSlotsAbove(record.LargeCap)
 	}
-	if access == Reads {
+	if access == ReadOnly {
 		store = store.ReadOnly()
 	}
-	known := store.Known()
+	known := store.Cached()
 	if c.CacheLife > 0 {
 		life := cachetable.Life{Found: c.CacheLife, Missing: min(c.CacheLife, missingLife)}
-		known = record.New(cachetable.New(core, life, machine.Elapsed), blobs, machine).Known()
+		known = record.New(cachetable.New(core, life, machine.Elapsed), blobs, machine).Cached()
 	}
 	if err := store.EnsureDeployment(ctx); err != nil {
 		return nil, fmt.Errorf("the table %s cannot be used: %w", c.CoreTable, err)
@@ -221,15 +221,15 @@ func New(
 	sealer := kmsseal.New(kms.NewFromConfig(account), c.SealingKey)
 	p := &Platform{
 		Sealer: sealer, Models: &provider.Set{Host: machine, Catalogues: registry.Catalogues(s)},
-		Toolkits: &toolkit.Toolkits{Store: store, Known: known, Host: machine, Sealer: sealer},
+		Toolkits: &toolkit.Toolkits{Store: store, Cached: known, Host: machine, Sealer: sealer},
 		secrets:  secretsmanager.NewFromConfig(account),
-		Account:  account, Settings: s, Cloud: c, Log: log, Host: machine, Store: store, Known: known,
+		Account:  account, Settings: s, Cloud: c, Log: log, Host: machine, Store: store, Cached: known,
 		Metrics: NewMetrics(out, c.Stage, machine.Now),
 		Queues: Queues{
-			events.NudgeRun:      sqsqueue.New(queues, c.RunQueue),
-			events.NudgeWebhook:  sqsqueue.New(queues, c.WebhookQueue),
-			events.NudgeJob:      sqsqueue.New(queues, c.JobQueue),
-			events.NudgeDocument: sqsqueue.New(queues, c.IngestQueue),
+			events.WakeupRun:      sqsqueue.New(queues, c.RunQueue),
+			events.WakeupWebhook:  sqsqueue.New(queues, c.WebhookQueue),
+			events.WakeupJob:      sqsqueue.New(queues, c.JobQueue),
+			events.WakeupDocument: sqsqueue.New(queues, c.IngestQueue),
 		},
 	}
 	p.Tenants = p.tenants()
@@ -251,7 +251,7 @@ func New(
 // tenants makes the use case of users, agents and their rights.
 func (p *Platform) tenants() *tenant.Tenants {
 	s := p.Settings
-	return tenant.New(p.Store, p.Known, p.Host, tenant.Defaults{
+	return tenant.New(p.Store, p.Cached, p.Host, tenant.Defaults{
 		UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
 		OrganizationRate: s.OrganizationRateLimit, OrganizationBurst: s.OrganizationRateBurst,
 		UserKeys: s.UserAPIKeys, OrganizationKeys: s.OrganizationAPIKeys,

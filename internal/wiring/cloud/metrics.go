@@ -17,32 +17,32 @@ const Namespace = "Agents"
 // The platform's own metrics. Their only dimension is the stage: every value of a dimension costs money, so
 // organizations and runs are in the logs instead.
 const (
-	Entered       = "Entered"       // followed by the status, e.g. EnteredCompleted
-	StartLatency  = "StartLatency"  // ms from queued to running
-	Recovered     = "Recovered"     // runs taken over after their worker was lost
-	Unstartable   = "Unstartable"   // runs that no worker started in time
-	PausesLate    = "PausesLate"    // pauses whose end the sweeper had to find
-	SweepLeft     = "SweepLeft"     // due items that a sweep listed but did not reach; the log has their kinds
-	WebhookTried  = "WebhookTried"  // delivery attempts
-	WebhookFailed = "WebhookFailed" // delivery attempts without a successful response
-	ModelTried    = "ModelTried"    // calls of models
-	ModelFailed   = "ModelFailed"   // calls that the provider could not answer or throttled
-	ModelTime     = "ModelTime"     // ms that a call of a model took
-	ToolTried     = "ToolTried"     // calls of tools
-	ToolFailed    = "ToolFailed"    // calls that ended in an error, of the tool or on the way to it
-	ToolTime      = "ToolTime"      // ms that a call of a tool took
-	OwnTime       = "OwnTime"       // ms of an agent's loop without waiting for a model or a tool
-	SlowAnswers   = "SlowAnswers"   // of api, without the time that they waited for others (httpapi.Config.Slow)
-	FailedAnswers = "FailedAnswers" // of chat and api, that are failures of the service (httpapi.Config.Failed)
-	OpenStreams   = "OpenStreams"   // on one task of the stream service
-	RunsAtWork    = "RunsAtWork"    // on one task that executes many
-	IngestWait    = "IngestWait"    // ms from a document's arrival until a function takes it
-	IngestEnded   = "IngestEnded"   // ingestions that ended
-	IngestFailed  = "IngestFailed"  // those that failed for a reason outside the document
-	SearchTried   = "SearchTried"   // searches that were not refused
-	SearchFailed  = "SearchFailed"  // those that could not be answered
-	SearchTime    = "SearchTime"    // ms
-	TermsLost     = "TermsLost"     // terms of chunks that did not fit into the index's metadata
+	Entered         = "Entered"       // followed by the status, e.g. EnteredCompleted
+	StartLatency    = "StartLatency"  // ms from queued to running
+	Recovered       = "Recovered"     // runs taken over after their worker was lost
+	Unstartable     = "Unstartable"   // runs that no worker started in time
+	PausesLate      = "PausesLate"    // pauses whose end the sweeper had to find
+	SweepLeft       = "SweepLeft"     // due items that a sweep listed but did not reach; the log has their kinds
+	WebhookAttempts = "WebhookTried"  // delivery attempts
+	WebhookFailed   = "WebhookFailed" // delivery attempts without a successful response
+	ModelAttempts   = "ModelTried"    // calls of models
+	ModelFailed     = "ModelFailed"   // calls that the provider could not answer or throttled
+	ModelTime       = "ModelTime"     // ms that a call of a model took
+	ToolAttempts    = "ToolTried"     // calls of tools
+	ToolFailed      = "ToolFailed"    // calls that ended in an error, of the tool or on the way to it
+	ToolTime        = "ToolTime"      // ms that a call of a tool took
+	OwnTime         = "OwnTime"       // ms of an agent's loop without waiting for a model or a tool
+	SlowAnswers     = "SlowAnswers"   // of api, without the time that they waited for others (httpapi.Config.Slow)
+	FailedAnswers   = "FailedAnswers" // of chat and api, that are failures of the service (httpapi.Config.Failed)
+	OpenStreams     = "OpenStreams"   // on one task of the stream service
+	RunsAtWork      = "RunsAtWork"    // on one task that executes many
+	IngestWait      = "IngestWait"    // ms from a document's arrival until a function takes it
+	IngestEnded     = "IngestEnded"   // ingestions that ended
+	IngestFailed    = "IngestFailed"  // those that failed for a reason outside the document
+	SearchAttempts  = "SearchTried"   // searches that were not refused
+	SearchFailed    = "SearchFailed"  // those that could not be answered
+	SearchTime      = "SearchTime"    // ms
+	TermsLost       = "TermsLost"     // terms of chunks that did not fit into the index's metadata
 )
 
 // Metrics writes metrics as log lines in CloudWatch's embedded metric format.
@@ -131,17 +131,19 @@ func EnteredStatus(s lifecycle.Status) string {
 }
 
 // Delivered counts a webhook delivery attempt.
-func (m *Metrics) Delivered(delivered bool) { m.Tried(WebhookTried, WebhookFailed, !delivered) }
+func (m *Metrics) Delivered(delivered bool) {
+	m.CountAttempt(WebhookAttempts, WebhookFailed, !delivered)
+}
 
 // CalledModel counts a call of a provider's model. The demo model fails as often as its user requests. Its failures are
 // not failures of the service, so they do not count.
 func (m *Metrics) CalledModel(provider string, took time.Duration, failed bool) {
-	m.Tried(ModelTried, ModelFailed, failed && provider != "demo", Milliseconds(ModelTime, took))
+	m.CountAttempt(ModelAttempts, ModelFailed, failed && provider != "demo", Milliseconds(ModelTime, took))
 }
 
 // CalledTool counts a call of a tool.
 func (m *Metrics) CalledTool(took time.Duration, failed bool) {
-	m.Tried(ToolTried, ToolFailed, failed, Milliseconds(ToolTime, took))
+	m.CountAttempt(ToolAttempts, ToolFailed, failed, Milliseconds(ToolTime, took))
 }
 
 // Worked reports the platform's own time in an attempt at a run.
@@ -152,11 +154,11 @@ func Milliseconds(name string, d time.Duration) Value {
 	return Value{name, "Milliseconds", float64(d.Milliseconds())}
 }
 
-// Tried counts an attempt, and whether it failed, with further values.
-func (m *Metrics) Tried(try, failure string, failed bool, more ...Value) {
+// CountAttempt counts an attempt, and whether it failed, with further values.
+func (m *Metrics) CountAttempt(attempt, failure string, failed bool, more ...Value) {
 	n := 0.0
 	if failed {
 		n = 1
 	}
-	m.Put(append([]Value{{try, "Count", 1}, {failure, "Count", n}}, more...)...)
+	m.Put(append([]Value{{attempt, "Count", 1}, {failure, "Count", n}}, more...)...)
 }

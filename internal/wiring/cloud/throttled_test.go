@@ -51,7 +51,7 @@ func TestAThrottledTableIsGivenUpSoon(t *testing.T) {
 			return err
 		},
 		"a remembered read": func(ctx context.Context, p *cloud.Platform) error {
-			_, err := record.FindRunToken(ctx, p.Known, "k")
+			_, err := record.FindRunToken(ctx, p.Cached, "k")
 			return err
 		},
 		"a list": func(ctx context.Context, p *cloud.Platform) error {
@@ -70,7 +70,7 @@ func TestAThrottledTableIsGivenUpSoon(t *testing.T) {
 				p, err := cloud.New(t.Context(), aws.Config{
 					Region: "eu-central-1", HTTPClient: db,
 					Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
-				}, settings, resources, cloud.Writes, slog.New(slog.DiscardHandler), io.Discard)
+				}, settings, resources, cloud.ReadWrite, slog.New(slog.DiscardHandler), io.Discard)
 				require.NoError(t, err)
 				db.on = true
 				began := p.Host.Elapsed()

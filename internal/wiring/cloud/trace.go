@@ -92,8 +92,8 @@ func (p *Platform) Requests(h http.Handler) http.Handler {
 	})
 }
 
-// Nudges makes a handler of wakeups record traces, and send them before an invocation ends.
-func (p *Platform) Nudges(handle dispatch.Handler) dispatch.Handler {
+// TraceWakeups makes a handler of wakeups record traces, and send them before an invocation ends.
+func (p *Platform) TraceWakeups(handle dispatch.Handler) dispatch.Handler {
 	return func(ctx context.Context, id string) (time.Duration, error) {
 		defer p.FlushTraces(ctx)
 		return handle(p.Traced(ctx), id)

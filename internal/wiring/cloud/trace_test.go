@@ -53,7 +53,7 @@ func TestAnInvocationSendsItsTracesBeforeItEnds(t *testing.T) {
 	}))
 	defer receiver.Close()
 	p, metrics := traced(t, receiver.URL)
-	again, err := p.Nudges(func(ctx context.Context, id string) (time.Duration, error) {
+	again, err := p.TraceWakeups(func(ctx context.Context, id string) (time.Duration, error) {
 		_, span := trace.StartOf(ctx, id, oteltrace.SpanKindConsumer, "invoke_agent", "")
 		span.End()
 		return time.Minute, nil
@@ -65,8 +65,8 @@ func TestAnInvocationSendsItsTracesBeforeItEnds(t *testing.T) {
 		assert.Contains(t, got[0], part)
 	}
 	p.Requests(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, door := p.Tracer.Door(r.Context(), nil)
-		door.Record("GET /").End()
+		_, span := p.Tracer.StartRequest(r.Context(), nil)
+		span.Record("GET /").End()
 	})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 	assert.Len(t, got, 2)
 	parent := "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
@@ -90,8 +90,8 @@ func TestLostSpansAreCounted(t *testing.T) {
 	}))
 	defer receiver.Close()
 	p, metrics := traced(t, receiver.URL)
-	_, door := p.Tracer.Door(t.Context(), nil)
-	door.Record("GET /").End()
+	_, span := p.Tracer.StartRequest(t.Context(), nil)
+	span.Record("GET /").End()
 	p.FlushTraces(t.Context())
 	p.FlushTraces(t.Context())
 	assert.Equal(t, 1, strings.Count(metrics.String(), "\n"), metrics.String())
@@ -105,7 +105,7 @@ func TestWithoutASettingThereAreNoTraces(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	p.Report(stopped, RunsAtWork, nil)()
-	again, err := p.Nudges(func(context.Context, string) (time.Duration, error) { return time.Minute, nil })(
+	again, err := p.TraceWakeups(func(context.Context, string) (time.Duration, error) { return time.Minute, nil })(
 		t.Context(), "")
 	require.NoError(t, err)
 	assert.Equal(t, time.Minute, again)

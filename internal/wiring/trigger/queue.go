@@ -60,7 +60,7 @@ func one(
 		var rest time.Duration
 		switch {
 		case err != nil:
-			log.Error("a nudge could not be handled", "kind", d.Nudge.Kind, "id", d.Nudge.ID, "receives", d.Receives,
+			log.Error("a nudge could not be handled", "kind", d.Wakeup.Kind, "id", d.Wakeup.ID, "receives", d.Receives,
 				"error", err)
 			rest = min(time.Second<<min(d.Receives, 10), longestBackOff)
 		case again == 0:
@@ -73,17 +73,17 @@ func one(
 			rest = again
 		}
 		if err := source.Retry(context.WithoutCancel(ctx), d, rest); err != nil {
-			log.Warn("a message could not be put off; it comes again when its visibility ends", "kind", d.Nudge.Kind,
-				"id", d.Nudge.ID, "error", err)
+			log.Warn("a message could not be put off; it comes again when its visibility ends", "kind", d.Wakeup.Kind,
+				"id", d.Wakeup.ID, "error", err)
 		}
 		return false
 	}
 }
 
-// HandOver ends the context of a handler after a time, and always some time before the function itself is ended. The
+// ReleaseAfter ends the context of a handler after a time, and always some time before the function itself is ended. The
 // handler then releases its work. Its recorded work stays, and the message is delivered again, so that another
 // invocation continues.
-func HandOver(handle dispatch.Handler, after time.Duration) dispatch.Handler {
+func ReleaseAfter(handle dispatch.Handler, after time.Duration) dispatch.Handler {
 	const later = inPlace + time.Second // in another invocation
 	return func(ctx context.Context, id string) (time.Duration, error) {
 		left := timeLeft(ctx) - 2*reserve

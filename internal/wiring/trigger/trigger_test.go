@@ -157,7 +157,7 @@ func TestAStreamIsPassedOnWhileItIsWritten(t *testing.T) {
 	assert.Equal(t, "second\n", string(rest))
 }
 
-func TestAStreamsBodyEndsWithoutErrorWhateverTheHandlerDoes(t *testing.T) {
+func TestAStreamsBodyEndsWithoutErrorForAnyHandler(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"nothing written": func(http.ResponseWriter, *http.Request) {},
 		"a panic before":  func(http.ResponseWriter, *http.Request) { panic("oops") },
@@ -233,11 +233,11 @@ func TestOnlyFailedMessagesOfABatchComeAgain(t *testing.T) {
 		}
 		return 0, nil
 	})
-	nudge := func(id string) string { return `{"kind":"run","id":"` + id + `"}` }
+	wakeup := func(id string) string { return `{"kind":"run","id":"` + id + `"}` }
 	answer, err := handle(t.Context(), lambdaevents.SQSEvent{Records: []lambdaevents.SQSMessage{
-		message("1", nudge("good"), "1"), message("2", nudge("bad"), "3"), message("3", "poison", "1"),
-		message("4", nudge("later"), "1"),
-		message("5", nudge("later"), "4"), message("6", nudge("panics"), "1"),
+		message("1", wakeup("good"), "1"), message("2", wakeup("bad"), "3"), message("3", "poison", "1"),
+		message("4", wakeup("later"), "1"),
+		message("5", wakeup("later"), "4"), message("6", wakeup("panics"), "1"),
 	}})
 	require.NoError(t, err)
 	var failed []string
@@ -282,14 +282,14 @@ func TestAMessageThatComesAgainSoonIsHandledInPlace(t *testing.T) {
 
 // Work that a function cannot finish in its time continues in another invocation, by the same message. That also holds
 // if its handler was called before in the same invocation.
-func TestAHandlerHandsOverBeforeItsFunctionIsEnded(t *testing.T) {
+func TestAHandlerReleasesBeforeItsFunctionIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const function = 15 * time.Minute
 		ctx, cancel := context.WithTimeout(t.Context(), function)
 		defer cancel()
 		began := time.Now()
 		var ended []time.Duration
-		handle := trigger.HandOver(func(ctx context.Context, _ string) (time.Duration, error) {
+		handle := trigger.ReleaseAfter(func(ctx context.Context, _ string) (time.Duration, error) {
 			if len(ended) == 0 { // a first attempt with a temporary failure
 				time.Sleep(6 * time.Minute)
 				ended = append(ended, time.Since(began))
@@ -317,7 +317,7 @@ func TestAHandlerThatIsInTimeIsLeftAlone(t *testing.T) {
 		err   error
 	}{{0, nil}, {time.Minute, nil}, {0, errors.New("the store is away")}} {
 		quick := func(context.Context, string) (time.Duration, error) { return c.again, c.err }
-		again, err := trigger.HandOver(quick, 13*time.Minute)(t.Context(), "d")
+		again, err := trigger.ReleaseAfter(quick, 13*time.Minute)(t.Context(), "d")
 		assert.Equal(t, c.again, again)
 		assert.Equal(t, c.err, err)
 	}

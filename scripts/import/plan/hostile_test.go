@@ -17,7 +17,7 @@ import (
 const anAssistant = `{"id":"asst_1","object":"assistant","name":"A","model":"gpt-4o"}`
 
 func TestBrokenFilesAreReportedAndTheRestGoesOn(t *testing.T) {
-	for name, c := range map[string]struct{ text, says string }{
+	for name, c := range map[string]struct{ text, want string }{
 		"deep":    {strings.Repeat("[", 1000) + strings.Repeat("]", 1000), "nested more than 64 levels"},
 		"twice":   {`{"agents":[],"agents":[]}`, "is repeated"},
 		"cut off": {`{"agents":[`, "cut off"},
@@ -30,7 +30,7 @@ func TestBrokenFilesAreReportedAndTheRestGoesOn(t *testing.T) {
 			p, err := plan.Read(files, "", plan.Options{})
 			require.NoError(t, err)
 			assert.Len(t, p.Agents, 1)
-			assert.Contains(t, report(t, p), c.says)
+			assert.Contains(t, report(t, p), c.want)
 
 			_, err = plan.Read(files, "b.json", plan.Options{})
 			assert.ErrorContains(t, err, "the path has no export")
@@ -38,7 +38,7 @@ func TestBrokenFilesAreReportedAndTheRestGoesOn(t *testing.T) {
 	}
 }
 
-func TestTooManyFilesAreNoExport(t *testing.T) {
+func TestTooManyFilesAreNotAnExport(t *testing.T) {
 	files := fstest.MapFS{}
 	for i := range 20_001 {
 		files[fmt.Sprint("files/", i)] = &fstest.MapFile{}
@@ -148,11 +148,11 @@ func TestSecretsAreNeitherTakenNorPrinted(t *testing.T) {
 		"files/f1": {Data: []byte("text")},
 	}, "", plan.Options{Tools: map[string]string{"pay": "https://f.example/SECRETFUNCTION"}})
 	require.NoError(t, err)
-	said := report(t, p)
-	assert.NotContains(t, said, "SECRET")
-	assert.Contains(t, said, "mcp at https://m.example")
-	assert.Contains(t, said, "it takes (text, 13 bytes), card, as its schema there says")
-	assert.Contains(t, said, "tool add is a program")
+	out := report(t, p)
+	assert.NotContains(t, out, "SECRET")
+	assert.Contains(t, out, "mcp at https://m.example")
+	assert.Contains(t, out, "it takes (text, 13 bytes), card, as its schema there says")
+	assert.Contains(t, out, "tool add is a program")
 	assert.Equal(t, "ok", p.Agents[1].Metadata["tags"])
 	require.Len(t, p.Toolkits, 2)
 	assert.Equal(t, "https://m.example/s/SECRETPATH/mcp?b=1", p.Toolkits[1].URL, "its path is where the server is")
@@ -171,12 +171,12 @@ func TestAddressesAreTakenWithoutSecrets(t *testing.T) {
 		"https://m.example/mcp?refresh_rate=5&b=1#":  "https://m.example/mcp?refresh_rate=5&b=1",
 		"https://m.example/mcp?a=-----BEGIN+KEY&b=1": "https://m.example/mcp?b=1",
 	} {
-		p, said := planned(t, configured(fmt.Sprintf(`{"mcp_config":{"url":%q,"tools":["a"]}}`, address)))
+		p, out := planned(t, configured(fmt.Sprintf(`{"mcp_config":{"url":%q,"tools":["a"]}}`, address)))
 		require.Len(t, p.Toolkits, 1, address)
 		assert.Equal(t, want, p.Toolkits[0].URL)
-		assert.NotContains(t, said, "SECRET")
+		assert.NotContains(t, out, "SECRET")
 		assert.Equal(t, strings.Contains(address, "SECRET") || strings.Contains(address, "BEGIN"),
-			strings.Contains(said, "the address may contain credentials"), address)
+			strings.Contains(out, "the address may contain credentials"), address)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // planned returns the plan of one file, with its report.
-func planned(t *testing.T, text string) (p *plan.Plan, said string) {
+func planned(t *testing.T, text string) (p *plan.Plan, out string) {
 	t.Helper()
 	p, err := plan.Read(fstest.MapFS{"a.json": {Data: []byte(text)}}, "", plan.Options{})
 	require.NoError(t, err)
@@ -27,7 +27,7 @@ func configured(settings string) string {
 
 // Graphs in TypeScript spell their settings in camel case, and give any names to those of servers.
 func TestSettingsOfGraphsInTypeScript(t *testing.T) {
-	p, said := planned(t, configured(`{"modelName":"openai/gpt-4o","temperature":0.3,"maxTokens":2000,
+	p, out := planned(t, configured(`{"modelName":"openai/gpt-4o","temperature":0.3,"maxTokens":2000,
 		"systemPrompt":"You guide.","mcpConfig":{"url":"https://one.example","tools":["add"],"auth_required":false},
 		"myServer":{"url":"https://two.example/mcp","tools":["sub"]},
 		"ragConfig":{"rag_url":"https://rag.example","collections":["c1"]},"shelf":{"collections":["c2"]}}`))
@@ -41,7 +41,7 @@ func TestSettingsOfGraphsInTypeScript(t *testing.T) {
 	require.Len(t, p.Toolkits, 2)
 	assert.Equal(t, "https://one.example/mcp", p.Toolkits[0].URL)
 	assert.Equal(t, "https://two.example/mcp", p.Toolkits[1].URL)
-	assert.NotContains(t, said, "credentials")
+	assert.NotContains(t, out, "credentials")
 }
 
 func TestSamplingWithoutAModel(t *testing.T) {
@@ -56,7 +56,7 @@ func TestSamplingWithoutAModel(t *testing.T) {
 
 // Deep agents have one MCP server as their tools, with the calls that need a human's decision.
 func TestDeepAgents(t *testing.T) {
-	p, said := planned(t, configured(`{"instructions":"x","triggers":["at-noon"],
+	p, out := planned(t, configured(`{"instructions":"x","triggers":["at-noon"],
 		"subagents":[{"name":"researcher","prompt":"p","tools":["t"]}],
 		"tools":{"url":"https://tools.example","tools":["send_mail","read","pay"],"auth_required":true,
 			"interrupt_config":{"send_mail":true,"read":false,"pay":{"allow_accept":true}}}}`))
@@ -66,18 +66,18 @@ func TestDeepAgents(t *testing.T) {
 	assert.Equal(t, []string{p.Toolkits[0].Mark}, a.Toolkits)
 	assert.Equal(t, []string{"pay", "send_mail"}, a.Approval)
 	for _, what := range []string{"agent researcher", "trigger at-noon", "the server wants credentials"} {
-		assert.Contains(t, said, what)
+		assert.Contains(t, out, what)
 	}
-	assert.NotContains(t, said, "must be a list")
+	assert.NotContains(t, out, "must be a list")
 }
 
 // An assistant has the tools that it names. If it names none it has none, and not all of the server's.
 func TestServersOfWhichNoToolIsNamed(t *testing.T) {
 	for _, tools := range []string{`,"tools":null`, `,"tools":[]`, ``} {
-		p, said := planned(t, configured(`{"mcp_config":{"url":"https://tools.example"`+tools+`}}`))
+		p, out := planned(t, configured(`{"mcp_config":{"url":"https://tools.example"`+tools+`}}`))
 		assert.Empty(t, p.Toolkits, tools)
 		assert.Empty(t, p.Agents[0].Toolkits)
-		assert.Contains(t, said, "the assistant uses no tool of this server")
+		assert.Contains(t, out, "the assistant uses no tool of this server")
 	}
 }
 
@@ -115,14 +115,14 @@ func TestAgentsHaveNoMoreThanTheServiceTakes(t *testing.T) {
 		collections = append(collections, fmt.Sprintf(`"c%d","c%d"`, i, i))
 	}
 	long := strings.Repeat("x", 201)
-	p, said := planned(t, configured(`{"rag":{"collections":[`+strings.Join(collections, ",")+`]},
+	p, out := planned(t, configured(`{"rag":{"collections":[`+strings.Join(collections, ",")+`]},
 		"interrupt_config":{"`+long+`":true},`+strings.Join(servers, ",")+`}`))
 	a := p.Agents[0]
 	assert.Len(t, a.Toolkits, 100)
 	assert.Len(t, a.Bases, 20)
 	assert.Equal(t, []string{long[:64]}, a.Approval)
-	assert.Contains(t, said, "101 toolkits, of which an agent may have 100")
-	assert.NotContains(t, said, "of which an agent may have 20")
+	assert.Contains(t, out, "101 toolkits, of which an agent may have 100")
+	assert.NotContains(t, out, "of which an agent may have 20")
 }
 
 // The assistant that comes with a graph has an id made of the graph's name, the same in every deployment.
@@ -150,9 +150,9 @@ func TestVersionsOfAnAssistant(t *testing.T) {
 	const form = `{"assistant_id":"a1","graph_id":"g","name":"%s","version":%d,"created_at":"%d",
 		"metadata":{"created_by":"%s"}}`
 	for _, by := range []string{"user", "system"} {
-		p, said := planned(t, "["+fmt.Sprintf(form, "new", 2, 2026, by)+","+fmt.Sprintf(form, "old", 1, 2025, by)+"]")
+		p, out := planned(t, "["+fmt.Sprintf(form, "new", 2, 2026, by)+","+fmt.Sprintf(form, "old", 1, 2025, by)+"]")
 		require.Len(t, p.Agents, 1)
 		assert.Equal(t, "new", p.Agents[0].Name)
-		assert.Contains(t, said, "the file has this assistant already; this is its version 1")
+		assert.Contains(t, out, "the file has this assistant already; this is its version 1")
 	}
 }

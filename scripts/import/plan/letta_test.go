@@ -14,7 +14,7 @@ import (
 
 // If several things have one id, or none, a reference means one of them. The others are reported.
 func TestIDsThatStandTwiceAreReported(t *testing.T) {
-	p, said := planned(t, `{"agents":[{"id":"agent-0","name":"A","system":"s","block_ids":["b0"],"tool_ids":["t0"],
+	p, out := planned(t, `{"agents":[{"id":"agent-0","name":"A","system":"s","block_ids":["b0"],"tool_ids":["t0"],
 			"source_ids":["s0"]}],
 		"tools":[{"id":"t0","name":"first","tool_type":"custom"},{"id":"t0","name":"second","tool_type":"custom"},
 			{"name":"nameless","tool_type":"custom"}],
@@ -28,13 +28,13 @@ func TestIDsThatStandTwiceAreReported(t *testing.T) {
 	assert.Equal(t, "S1", p.Bases[0].Name)
 	require.Len(t, p.Toolkits, 1)
 	assert.Equal(t, "https://one.example/mcp", p.Toolkits[0].URL)
-	assert.Contains(t, said, "function first")
+	assert.Contains(t, out, "function first")
 	for _, source := range []string{
 		`tool "second"`, `tool "nameless"`, `block "human"`, `source "S2"`, `MCP server "x"`,
 	} {
-		assert.Contains(t, said, "\n"+source+"\n  left out")
+		assert.Contains(t, out, "\n"+source+"\n  left out")
 	}
-	assert.Equal(t, 5, strings.Count(said, "nothing can refer to it"))
+	assert.Equal(t, 5, strings.Count(out, "nothing can refer to it"))
 }
 
 // A source that two agent files share is one knowledge base, with the documents of both.
@@ -60,12 +60,12 @@ func TestAgentsOfOneTemplate(t *testing.T) {
 	const form = `{"agents":[{"name":"helper","system":"s","block_ids":["b0"]},
 		{"name":"helper","system":"s","block_ids":["b1"]}],"tools":[],
 		"blocks":[{"id":"b0","label":"human","value":"Anna"},{"id":"b1","label":"human","value":"%s"}]}`
-	p, said := planned(t, fmt.Sprintf(form, "Bert"))
+	p, out := planned(t, fmt.Sprintf(form, "Bert"))
 	assert.Len(t, p.Agents, 1)
-	assert.Contains(t, said, "other memory")
-	assert.Contains(t, said, "give it a name of its own")
-	_, said = planned(t, fmt.Sprintf(form, "Anna"))
-	assert.Contains(t, said, "the export has this agent twice")
+	assert.Contains(t, out, "other memory")
+	assert.Contains(t, out, "give it a name of its own")
+	_, out = planned(t, fmt.Sprintf(form, "Anna"))
+	assert.Contains(t, out, "the export has this agent twice")
 }
 
 // Newer files have the response format in the model's settings.
@@ -76,9 +76,9 @@ func TestTheFormOfAnswersStandsWithTheModel(t *testing.T) {
 		`"llm_config":{"model":"gpt-4o","model_endpoint_type":"openai","response_format":` + form + `}`,
 		`"model":"openai/gpt-4o","model_settings":{"provider_type":"openai","response_format":` + form + `}`,
 	} {
-		p, said := planned(t, `{"agents":[{"name":"A","system":"s",`+members+`}],"tools":[]}`)
+		p, out := planned(t, `{"agents":[{"name":"A","system":"s",`+members+`}],"tools":[]}`)
 		assert.JSONEq(t, `{"type":"object"}`, string(p.Agents[0].OutputSchema), members)
-		assert.NotContains(t, said, "response_format")
+		assert.NotContains(t, out, "response_format")
 	}
 }
 
@@ -87,46 +87,46 @@ func TestArchivalMemory(t *testing.T) {
 	const agent = `{"agents":[{"name":"A","system":"s","tool_ids":["t0","t1"]}],"tools":[
 		{"id":"t0","name":"archival_memory_insert","tool_type":"letta_core"},
 		{"id":"t1","name":"archival_memory_search","tool_type":"letta_core"}]}`
-	_, said := planned(t, agent)
-	assert.Equal(t, 1, strings.Count(said, "archival memory is not in an agent file"))
-	p, said := planned(t, `[{"id":"passage-1","text":"The user likes tea","agent_id":"agent-1","created_at":"x"},
+	_, out := planned(t, agent)
+	assert.Equal(t, 1, strings.Count(out, "archival memory is not in an agent file"))
+	p, out := planned(t, `[{"id":"passage-1","text":"The user likes tea","agent_id":"agent-1","created_at":"x"},
 		{"id":"passage-2","text":"and toast","agent_id":"agent-1","embedding":[0.5],"tags":["food"]},
 		{"id":"passage-3","text":"elsewhere","archive_id":"archive-1"}]`)
 	require.Len(t, p.Bases, 2)
 	assert.Equal(t, []plan.Document{{Title: "passage-1", Name: "passage-1.txt", Text: "The user likes tea"},
 		{Title: "passage-2", Name: "passage-2.txt", Text: "and toast"}}, p.Bases[0].Documents)
-	assert.Contains(t, said, "give it to the agent")
-	assert.Contains(t, said, "tags")
+	assert.Contains(t, out, "give it to the agent")
+	assert.Contains(t, out, "tags")
 }
 
 func TestSkillsAreNamed(t *testing.T) {
-	_, said := planned(t, `{"agents":[],"tools":[],"skills":[{"name":"baking","files":{"SKILL.md":"flour"}},
+	_, out := planned(t, `{"agents":[],"tools":[],"skills":[{"name":"baking","files":{"SKILL.md":"flour"}},
 		{"name":"brewing"}]}`)
 	for _, name := range []string{"baking", "brewing"} {
-		assert.Contains(t, said, `skill "`+name+`"`)
+		assert.Contains(t, out, `skill "`+name+`"`)
 	}
-	assert.NotContains(t, said, "flour")
+	assert.NotContains(t, out, "flour")
 }
 
 // No name of metadata is overwritten silently. Metadata beyond the limits is reported.
 func TestMetadataIsNotOverwrittenSilently(t *testing.T) {
-	p, said := planned(t, `{"assistant_id":"a1","graph_id":"agent","name":"A","metadata":{"graph":"mine"}}`)
+	p, out := planned(t, `{"assistant_id":"a1","graph_id":"agent","name":"A","metadata":{"graph":"mine"}}`)
 	assert.Equal(t, "agent", p.Agents[0].Metadata["graph"])
-	assert.Contains(t, said, "a.json .metadata graph: ")
+	assert.Contains(t, out, "a.json .metadata graph: ")
 
-	p, said = planned(t, `{"agents":[{"name":"A","system":"s","tags":["x"],"metadata":{"tags":"mine"}}],"tools":[]}`)
+	p, out = planned(t, `{"agents":[{"name":"A","system":"s","tags":["x"],"metadata":{"tags":"mine"}}],"tools":[]}`)
 	assert.Equal(t, "mine", p.Agents[0].Metadata["tags"])
-	assert.Contains(t, said, "a.json .agents[0] tags: ")
+	assert.Contains(t, out, "a.json .agents[0] tags: ")
 
 	var full []string
 	for i := range 15 {
 		full = append(full, fmt.Sprintf(`"k%d":"v"`, i))
 	}
 	for _, tags := range []string{`["x"]`, `[{"tag":"x"}]`} {
-		p, said = planned(t, `{"agents":[{"name":"A","system":"s","tags":`+tags+`,"metadata":{`+
+		p, out = planned(t, `{"agents":[{"name":"A","system":"s","tags":`+tags+`,"metadata":{`+
 			strings.Join(full, ",")+`}}],"tools":[]}`)
 		assert.NotContains(t, p.Agents[0].Metadata, "tags")
-		assert.Contains(t, said, "a.json .agents[0] tags: ")
+		assert.Contains(t, out, "a.json .agents[0] tags: ")
 		for _, e := range p.Mapped {
 			assert.NotContains(t, e.Path, "tags")
 		}

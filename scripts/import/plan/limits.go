@@ -144,7 +144,7 @@ func (o *object) metadata(into map[string]string) {
 		var text string
 		_, taken := into[name]
 		switch err := json.Unmarshal(o.members[name], &text); {
-		case !says(o.members[name]), secret(name, o.members[name]):
+		case !hasValue(o.members[name]), secret(name, o.members[name]):
 		case err != nil:
 		case taken:
 			o.report(LeftOut, "the agent's metadata has another value of this name",

@@ -21,7 +21,7 @@ type planner struct {
 	takes   map[[2]string]string // the parameters of functions, by URL and name
 	shared  map[string]*shared   // bases of several sources, by mark
 	memory  int                  // bytes of the instructions of all agents that are memory
-	asked   map[string]bool      // the used entries of Options
+	used    map[string]bool      // the used entries of Options
 	found   map[string]bool      // findings so far
 	alike   map[[2]string]int    // the number of findings with the same text for a file
 	omitted []Finding            // the first finding of each such text that is not in the report
@@ -128,7 +128,7 @@ func (o *object) ignore(why string, names ...string) {
 func (o *object) report(kind, what, do string, names ...string) {
 	var found []string
 	for _, name := range names {
-		if says(o.members[name]) && !o.done[name] {
+		if hasValue(o.members[name]) && !o.done[name] {
 			found = append(found, name)
 		}
 		o.done[name] = true
@@ -241,7 +241,7 @@ func (o *object) rest(do string) {
 	var secrets, others, shown []string
 	for _, name := range slices.Sorted(maps.Keys(o.members)) {
 		raw := o.members[name]
-		if o.done[name] || !says(raw) {
+		if o.done[name] || !hasValue(raw) {
 			continue
 		}
 		if secret(name, raw) {
@@ -266,8 +266,8 @@ func (o *object) credentials(names ...string) {
 // given reports whether a value is present and not null.
 func given(raw json.RawMessage) bool { return len(raw) > 0 && !bytes.Equal(raw, []byte("null")) }
 
-// says reports whether a value carries information. Null, empty values, false and zero do not.
-func says(raw json.RawMessage) bool {
+// hasValue reports whether a value carries information. Null, empty values, false and zero do not.
+func hasValue(raw json.RawMessage) bool {
 	switch string(raw) {
 	case "", "null", `""`, "[]", "{}", "false", "0":
 		return false

@@ -57,7 +57,7 @@ type talk struct {
 // the export. It returns an error if the folder cannot be read, or if nothing in it is a known export.
 func Read(root fs.FS, only string, options Options) (*Plan, error) {
 	p := &planner{
-		options: options, marks: map[string]bool{}, asked: map[string]bool{}, found: map[string]bool{},
+		options: options, marks: map[string]bool{}, used: map[string]bool{}, found: map[string]bool{},
 		alike: map[[2]string]int{}, takes: map[[2]string]string{}, shared: map[string]*shared{},
 		export: &export{
 			root: root, documents: map[string]string{}, collection: map[string][]string{}, used: map[string]bool{},
@@ -100,8 +100,8 @@ func (p *planner) list(only string) (names []string, err error) {
 	if only != "" {
 		from = []string{only, originals, contents, collections}
 	}
-	for _, place := range from {
-		if err := p.walk(place, &names); err != nil {
+	for _, dir := range from {
+		if err := p.walk(dir, &names); err != nil {
 			return nil, err
 		}
 	}
@@ -371,7 +371,7 @@ func (p *planner) unused(names []string, only string) {
 		values map[string]string
 	}{{"-model", p.options.Models}, {"-tool", p.options.Tools}} {
 		for _, name := range slices.Sorted(maps.Keys(given.values)) {
-			if !p.asked[given.option+name] {
+			if !p.used[given.option+name] {
 				p.find(Finding{Kind: Notice, Source: "option " + given.option, What: "the export has no " + name,
 					Do: "compare the spelling with the export"})
 			}

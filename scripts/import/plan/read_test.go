@@ -57,10 +57,10 @@ func TestFormsOfFilesOfJSON(t *testing.T) {
 	}
 }
 
-func TestUnreadableFilesSayWhy(t *testing.T) {
+func TestUnreadableFilesReportTheReason(t *testing.T) {
 	wide, err := unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM).NewEncoder().String(oneAssistant)
 	require.NoError(t, err)
-	for name, c := range map[string]struct{ text, says string }{
+	for name, c := range map[string]struct{ text, want string }{
 		"UTF-16":          {"\xff\xfe" + wide, "is UTF-16"},
 		"UTF-16, no mark": {wide, "is UTF-16"},
 		"broken line":     {oneAssistant + "\n" + oneAssistant + "\n{\"id\":", "/2 is not valid JSON"},
@@ -71,7 +71,7 @@ func TestUnreadableFilesSayWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := read(t, "", map[string]string{"a.json": oneAssistant, "b.json": c.text})
 			assert.Len(t, p.Agents, 1)
-			assert.Contains(t, whats(p), c.says)
+			assert.Contains(t, whats(p), c.want)
 			assert.True(t, p.Unread(), whats(p))
 		})
 	}

@@ -124,7 +124,7 @@ func WriteFindings(b *strings.Builder, title string, all []Finding) {
 	for _, source := range sources {
 		fmt.Fprintf(b, "\n%s\n", Clean(source))
 		for _, f := range of[source] {
-			fmt.Fprintf(b, "  %s%s: %s\n", f.Kind, f.place(), Clean(f.What))
+			fmt.Fprintf(b, "  %s%s: %s\n", f.Kind, f.location(), Clean(f.What))
 			if f.Do != "" {
 				fmt.Fprintf(b, "    %s\n", Clean(f.Do))
 			}
@@ -132,7 +132,7 @@ func WriteFindings(b *strings.Builder, title string, all []Finding) {
 	}
 }
 
-func (f *Finding) place() string {
+func (f *Finding) location() string {
 	if f.File == "" {
 		return ""
 	}

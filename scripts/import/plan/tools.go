@@ -26,7 +26,7 @@ type function struct {
 // there is no such URL. That is reported, with the arguments that a program for it must take.
 func (o *object) callable(platform string, f function) string {
 	p := o.p
-	p.asked["-tool"+f.name] = true
+	p.used["-tool"+f.name] = true
 	address := p.options.Tools[f.name]
 	if address == "" {
 		o.about(LeftOut, fmt.Sprintf("function %s: an export has no program that could execute it%s; it takes %s",
@@ -277,10 +277,10 @@ func (o *object) model(member, provider, name string) Model {
 	if provider != "" {
 		full = provider + "/" + name
 	}
-	for _, asked := range []string{full, name} {
-		chosen, said := o.p.options.Models[asked]
-		o.p.asked["-model"+asked] = true
-		if said {
+	for _, key := range []string{full, name} {
+		chosen, ok := o.p.options.Models[key]
+		o.p.used["-model"+key] = true
+		if ok {
 			to, rest, _ := strings.Cut(chosen, "/")
 			return Model{Provider: to, Name: rest, Chosen: true}
 		}
@@ -340,7 +340,7 @@ func (o *object) temperature(m *Model, member string) {
 
 func (o *object) tokens(m *Model, member string) {
 	var n int
-	if !says(o.members[member]) || !o.value(member, "must be a whole number", &n) {
+	if !hasValue(o.members[member]) || !o.value(member, "must be a whole number", &n) {
 		return
 	}
 	if n < 1 {

@@ -54,15 +54,15 @@ func TestReferencesOfParametersKeepTheirMeaning(t *testing.T) {
 		`{"$id":"https://s.example/own","items":{"$ref":"#"}}`: `{"$id":"https://s.example/own","items":{"$ref":"#"}}`,
 	} {
 		whole := called(t, parameters).Toolkits[0].Request.Parameters
-		var said struct {
+		var schema struct {
 			Properties struct{ Body any }
 			Defs       any `json:"$defs"`
 		}
-		require.NoError(t, json.Unmarshal(whole, &said))
-		body, err := json.Marshal(said.Properties.Body)
+		require.NoError(t, json.Unmarshal(whole, &schema))
+		body, err := json.Marshal(schema.Properties.Body)
 		require.NoError(t, err)
 		assert.JSONEq(t, want, string(body))
-		if said.Defs != nil {
+		if schema.Defs != nil {
 			assert.Contains(t, string(whole), `"$defs":{"x":{"items":{"$ref":"#/properties/body"}}},"properties"`)
 		}
 	}

@@ -51,14 +51,14 @@ func main() {
 	attached := func(run, file string) {
 		messages, err := client.ListRunMessagesWithResponse(ctx, run, nil)
 		must(err)
-		if said := there(messages.JSON200, messages.Body).Messages; said[0].Files[0].Name != file {
-			log.Fatalf("other files: %v", said[0].Files)
+		if list := there(messages.JSON200, messages.Body).Messages; list[0].Files[0].Name != file {
+			log.Fatalf("other files: %v", list[0].Files)
 		}
 	}
 	attached(done.RunId, "note.txt")
 
-	asked := chat("message", "/ask Which city?", "wait", "false")
-	run := there(asked.JSON202, asked.Body).RunId
+	question := chat("message", "/ask Which city?", "wait", "false")
+	run := there(question.JSON202, question.Body).RunId
 	follow := func(run string, see func(any) bool) {
 		response, err := client.StreamRun(ctx, run, nil)
 		must(err)
@@ -66,14 +66,14 @@ func main() {
 	}
 	var pause api.Interrupt
 	follow(run, first(&pause))
-	said := "Paris"
+	city := "Paris"
 	resume := func(run string, decision api.DecisionBody) *api.ResumeRunResponse {
 		answer, err := client.ResumeRunWithResponse(ctx, run,
 			api.ResumeRunRequest{Decisions: []api.DecisionBody{decision}})
 		must(err)
 		return answer
 	}
-	answer := api.DecisionBody{InterruptId: pause.Id, Decision: "answer", Message: &said}
+	answer := api.DecisionBody{InterruptId: pause.Id, Decision: "answer", Message: &city}
 	resumed := resume(run, answer)
 	there(resumed.JSON200, resumed.Body)
 	var ended api.Run

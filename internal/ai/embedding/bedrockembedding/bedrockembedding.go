@@ -90,9 +90,9 @@ func (b bounded) Do(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked := r.WithContext(r.Context())
-	asked.Body = io.NopCloser(bytes.NewReader(sent))
-	answer, err := b.HTTPClient.Do(asked)
+	outgoing := r.WithContext(r.Context())
+	outgoing.Body = io.NopCloser(bytes.NewReader(sent))
+	answer, err := b.HTTPClient.Do(outgoing)
 	if answer != nil {
 		answer.Body = embedding.Bounded(answer.Body, b.request)
 	}
@@ -107,12 +107,12 @@ func failure(err error) error {
 		answered.HTTPStatusCode() < http.StatusBadRequest { // 0, or the SDK could not read what came
 		return embedding.Unreachable(err)
 	}
-	status, said := answered.HTTPStatusCode(), providerhttp.Trouble{}
+	status, trouble := answered.HTTPStatusCode(), providerhttp.Trouble{}
 	if named, is := errors.AsType[smithy.APIError](err); is {
-		said = providerhttp.Says(named.ErrorMessage(), named.ErrorCode())
+		trouble = providerhttp.NewTrouble(named.ErrorMessage(), named.ErrorCode())
 	}
-	said.Wait = cmp.Or(providerhttp.RetryAfter(answered.Response.Header), said.Wait)
-	failed := embedding.FromHTTP(status, said)
+	trouble.Wait = cmp.Or(providerhttp.RetryAfter(answered.Response.Header), trouble.Wait)
+	failed := embedding.FromHTTP(status, trouble)
 	address, sent := providerhttp.Signed(answered.Response.Request)
 	return embedding.Redact(failed, address, sent)
 }

@@ -48,15 +48,15 @@ var titan = embeddingtest.Protocol{
 	Name: titanName, Dimensions: 256, Usual: 1024, Texts: 1, Characters: 50_000, Counts: true, Secret: token,
 	Open: open,
 	Read: func(t testing.TB, r *http.Request, body []byte) ([]string, int) {
-		var asked struct {
+		var request struct {
 			Text       string   `json:"inputText"`
 			Dimensions int      `json:"dimensions"`
 			Normalize  bool     `json:"normalize"`
 			Types      []string `json:"embeddingTypes"`
 		}
-		read(t, titanName, r, body, &asked)
-		assert.Contains(t, []int{0, 256, 512, 1024}, asked.Dimensions)
-		return []string{asked.Text}, asked.Dimensions
+		read(t, titanName, r, body, &request)
+		assert.Contains(t, []int{0, 256, 512, 1024}, request.Dimensions)
+		return []string{request.Text}, request.Dimensions
 	},
 	Write: func(vectors []string, tokens int64) string {
 		vector := strings.Join(vectors[:min(len(vectors), 1)], "")
@@ -74,25 +74,25 @@ func cohere(name, truncate string, characters, usual, dimensions int) embeddingt
 	return embeddingtest.Protocol{
 		Name: name, Dimensions: dimensions, Usual: usual, Texts: 96, Characters: characters, Secret: token, Open: open,
 		Read: func(t testing.TB, r *http.Request, body []byte) ([]string, int) {
-			var asked struct {
+			var request struct {
 				Texts     []string `json:"texts"`
 				Purpose   string   `json:"input_type"`
 				Truncate  string   `json:"truncate"`
 				Types     []string `json:"embedding_types"`
 				Dimension int      `json:"output_dimension"`
 			}
-			read(t, name, r, body, &asked)
+			read(t, name, r, body, &request)
 			want := "search_document"
-			if len(asked.Texts) == 1 && asked.Texts[0] == "What is it?" { // the only query of the suite
+			if len(request.Texts) == 1 && request.Texts[0] == "What is it?" { // the only query of the suite
 				want = "search_query"
 			}
-			assert.Equal(t, want, asked.Purpose)
-			assert.Equal(t, truncate, asked.Truncate)
-			assert.Equal(t, []string{"float"}, asked.Types)
+			assert.Equal(t, want, request.Purpose)
+			assert.Equal(t, truncate, request.Truncate)
+			assert.Equal(t, []string{"float"}, request.Types)
 			if usual == dimensions {
-				assert.Zero(t, asked.Dimension, "version 3 has no such parameter")
+				assert.Zero(t, request.Dimension, "version 3 has no such parameter")
 			}
-			return asked.Texts, asked.Dimension
+			return request.Texts, request.Dimension
 		},
 		Write: func(vectors []string, _ int64) string {
 			return `{"id":"1","texts":["x"],"response_type":"embeddings_by_type","embeddings":{"float":[` +

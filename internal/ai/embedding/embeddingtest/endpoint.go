@@ -57,7 +57,7 @@ func (p Protocol) testBatches(t *testing.T) {
 
 func (p Protocol) testTooMuch(t *testing.T) {
 	t.Run("a text that is too long for the model is cut", func(t *testing.T) {
-		m, s := p.open(t, func(a asked) *answer {
+		m, s := p.open(t, func(a call) *answer {
 			for _, text := range a.texts {
 				if len([]rune(text)) > 1200 {
 					return &answer{status: http.StatusBadRequest,
@@ -76,7 +76,7 @@ func (p Protocol) testTooMuch(t *testing.T) {
 		assert.LessOrEqual(t, s.count(), 12)
 	})
 	t.Run("a batch that is too large is halved", func(t *testing.T) {
-		m, _ := p.open(t, func(a asked) *answer {
+		m, _ := p.open(t, func(a call) *answer {
 			if len(a.texts) > 2 {
 				return &answer{status: http.StatusRequestEntityTooLarge, body: "<html>too large</html>"}
 			}
@@ -90,7 +90,7 @@ func (p Protocol) testTooMuch(t *testing.T) {
 		}
 	})
 	t.Run("whatever is called too long, it ends", func(t *testing.T) {
-		m, s := p.open(t, func(asked) *answer { return &answer{status: http.StatusRequestEntityTooLarge} })
+		m, s := p.open(t, func(call) *answer { return &answer{status: http.StatusRequestEntityTooLarge} })
 		texts := append([]string{strings.Repeat("word ", 100_000)}, Texts(p.Texts-1)...)
 		_, err := m.Embed(t.Context(), p.request(texts...))
 		assert.Equal(t, embedding.TooLong, embedding.KindOf(err), "%v", err)
@@ -138,7 +138,7 @@ func (p Protocol) testRefusals(t *testing.T) {
 		{301, http.Header{"Location": {"/elsewhere"}}, "gone", embedding.Retryable, 0},
 	} {
 		t.Run(http.StatusText(c.status)+" "+c.words, func(t *testing.T) {
-			m, s := p.open(t, func(asked) *answer {
+			m, s := p.open(t, func(call) *answer {
 				return &answer{status: c.status, header: c.header, body: `{"message":"` + c.words + `"}`}
 			})
 			_, err := m.Embed(t.Context(), p.request("x"))
@@ -190,7 +190,7 @@ func (p Protocol) testFalseReplies(t *testing.T) {
 	}
 	for name, vectors := range replies {
 		t.Run(name, func(t *testing.T) {
-			m, _ := p.open(t, func(asked) *answer { return &answer{vectors: vectors} })
+			m, _ := p.open(t, func(call) *answer { return &answer{vectors: vectors} })
 			reply, err := m.Embed(t.Context(), p.request("x", "y"))
 			assert.Equal(t, embedding.Malformed, embedding.KindOf(err), "%v", err)
 			assert.Empty(t, reply.Vectors)
@@ -198,7 +198,7 @@ func (p Protocol) testFalseReplies(t *testing.T) {
 	}
 	t.Run("other dimensions in another call", func(t *testing.T) {
 		m, s := p.open(t, nil)
-		s.behave = func(a asked) *answer {
+		s.behave = func(a call) *answer {
 			if a.texts[0] == Texts(1)[0] {
 				return nil
 			}
@@ -221,7 +221,7 @@ func (p Protocol) testFalseBodies(t *testing.T) {
 			strings.Repeat("[],", 60_000) + `[]],"embedding":[` + strings.Repeat("0,", 60_000) + `0]}`,
 	} {
 		t.Run("a body of "+name, func(t *testing.T) {
-			m, _ := p.open(t, func(asked) *answer { return &answer{body: body} })
+			m, _ := p.open(t, func(call) *answer { return &answer{body: body} })
 			_, err := m.Embed(t.Context(), p.request("x"))
 			assert.Equal(t, embedding.Malformed, embedding.KindOf(err), "%v", err)
 		})
@@ -233,7 +233,7 @@ func (p Protocol) testTokens(t *testing.T) {
 		t.Skip("replies of this model do not say them")
 	}
 	for claim, want := range map[int64]int64{7: 7, -5: 0, 1 << 62: 3 + 16} {
-		m, _ := p.open(t, func(a asked) *answer { return &answer{vectors: p.vectors(a), tokens: claim} })
+		m, _ := p.open(t, func(a call) *answer { return &answer{vectors: p.vectors(a), tokens: claim} })
 		reply, err := m.Embed(t.Context(), p.request("abc"))
 		require.NoError(t, err)
 		assert.Equal(t, want, reply.Tokens, "a claim of %d tokens for three letters", claim)
@@ -242,7 +242,7 @@ func (p Protocol) testTokens(t *testing.T) {
 
 func (p Protocol) testSecrets(t *testing.T) {
 	for _, status := range []int{200, 400, 401, 403, 404, 413, 429, 500} {
-		m, _ := p.open(t, func(a asked) *answer {
+		m, _ := p.open(t, func(a call) *answer {
 			words := a.request.Header.Get("Authorization") + " " + a.request.Header.Get("X-Amz-Security-Token") +
 				" was sent to http://" + a.request.Host + a.request.URL.Path + " at 10.1.2.3:8000"
 			words = strings.ReplaceAll(words, `"`, "")

@@ -41,6 +41,6 @@ func RunPeer(t *testing.T, open func(address string) embedding.Model) {
 		return
 	}
 	for _, c := range conversations(open) {
-		t.Run(c.Name, func(t *testing.T) { c.Hold(t, provider) })
+		t.Run(c.Name, func(t *testing.T) { c.Run(t, provider) })
 	}
 }

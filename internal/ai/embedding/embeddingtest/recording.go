@@ -33,12 +33,12 @@ func conversations(open func(address string) embedding.Model) []recording.Conver
 		}
 	}
 	return []recording.Conversation{
-		{Name: "vectors", Hold: func(t *testing.T, address string) {
+		{Name: "vectors", Run: func(t *testing.T, address string) {
 			reply, err := ask(t, address, "talk of one thing", "talk of another", "talk of „a third“")
 			require.NoError(t, err)
 			assert.Equal(t, []float32{0.5, -0.5, 0.5, 0.5}, reply.Vectors[2])
 		}},
-		{Name: "batches", Hold: func(t *testing.T, address string) {
+		{Name: "batches", Run: func(t *testing.T, address string) {
 			texts := make([]string, 40)
 			for i, text := range Texts(40) {
 				texts[i] = "talk: " + text
@@ -46,7 +46,7 @@ func conversations(open func(address string) embedding.Model) []recording.Conver
 			_, err := ask(t, address, texts...)
 			require.NoError(t, err)
 		}},
-		{Name: "long", Hold: func(t *testing.T, address string) {
+		{Name: "long", Run: func(t *testing.T, address string) {
 			long := "long"
 			for _, text := range Texts(20) {
 				long += " " + text
@@ -54,10 +54,10 @@ func conversations(open func(address string) embedding.Model) []recording.Conver
 			_, err := ask(t, address, long)
 			require.NoError(t, err)
 		}},
-		{Name: "throttled", Hold: fails("throttled", embedding.Throttled, 7*time.Second)},
-		{Name: "key", Hold: fails("key", embedding.BadRequest, 0)},
-		{Name: "unknown", Hold: fails("unknown", embedding.BadRequest, 0)},
-		{Name: "overloaded", Hold: fails("overloaded", embedding.Retryable, 0)},
+		{Name: "throttled", Run: fails("throttled", embedding.Throttled, 7*time.Second)},
+		{Name: "key", Run: fails("key", embedding.BadRequest, 0)},
+		{Name: "unknown", Run: fails("unknown", embedding.BadRequest, 0)},
+		{Name: "overloaded", Run: fails("overloaded", embedding.Retryable, 0)},
 	}
 }
 

@@ -35,8 +35,8 @@ type Protocol struct {
 	Counts bool
 }
 
-// asked is a request as the server understood it.
-type asked struct {
+// call is a request as the server understood it.
+type call struct {
 	texts      []string
 	dimensions int
 	request    *http.Request
@@ -55,14 +55,14 @@ type answer struct {
 type server struct {
 	t        testing.TB
 	protocol Protocol
-	behave   func(a asked) *answer
+	behave   func(a call) *answer
 
 	mu    sync.Mutex
-	calls []asked
+	calls []call
 }
 
 // open starts a server and the adapter for it.
-func (p Protocol) open(t testing.TB, behave func(a asked) *answer) (embedding.Model, *server) {
+func (p Protocol) open(t testing.TB, behave func(a call) *answer) (embedding.Model, *server) {
 	s := &server{t: t, protocol: p, behave: behave}
 	listening := httptest.NewServer(s)
 	t.Cleanup(listening.Close)
@@ -86,18 +86,18 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, text := range texts {
 		assert.LessOrEqual(s.t, len([]rune(text)), s.protocol.Characters)
 	}
-	a := asked{texts, dimensions, r}
+	a := call{texts, dimensions, r}
 	s.mu.Lock()
 	s.calls = append(s.calls, a)
 	s.mu.Unlock()
-	var says *answer
+	var reply *answer
 	if s.behave != nil {
-		says = s.behave(a)
+		reply = s.behave(a)
 	}
-	if says == nil {
-		says = &answer{vectors: s.protocol.vectors(a)}
+	if reply == nil {
+		reply = &answer{vectors: s.protocol.vectors(a)}
 	}
-	s.send(w, *says)
+	s.send(w, *reply)
 }
 
 func (s *server) send(w http.ResponseWriter, a answer) {
@@ -115,7 +115,7 @@ func (s *server) send(w http.ResponseWriter, a answer) {
 }
 
 // vectors are those of a proper answer, in JSON.
-func (p Protocol) vectors(a asked) []string {
+func (p Protocol) vectors(a call) []string {
 	dimensions := a.dimensions
 	if dimensions == 0 {
 		dimensions = p.Usual

@@ -33,7 +33,7 @@ var protocol = embeddingtest.Protocol{
 	Name: "some-model", Dimensions: 256, Usual: 384, Texts: 32, Characters: 32_000, Counts: true, Secret: key,
 	Open: func(address string) embedding.Model { return openaiembedding.New(address+"/v1", key, straight) },
 	Read: func(t testing.TB, r *http.Request, body []byte) ([]string, int) {
-		var asked struct {
+		var request struct {
 			Model      string   `json:"model"`
 			Input      []string `json:"input"`
 			Format     string   `json:"encoding_format"`
@@ -41,13 +41,13 @@ var protocol = embeddingtest.Protocol{
 		}
 		d := json.NewDecoder(strings.NewReader(string(body)))
 		d.DisallowUnknownFields()
-		assert.NoError(t, d.Decode(&asked))
+		assert.NoError(t, d.Decode(&request))
 		assert.Equal(t, "POST /v1/embeddings", r.Method+" "+r.URL.Path)
 		assert.Equal(t, "Bearer "+key, r.Header.Get("Authorization"))
 		assert.Equal(t, "application/json", r.Header.Get("Content-Type"))
-		assert.Equal(t, "some-model", asked.Model)
-		assert.Equal(t, "float", asked.Format)
-		return asked.Input, asked.Dimensions
+		assert.Equal(t, "some-model", request.Model)
+		assert.Equal(t, "float", request.Format)
+		return request.Input, request.Dimensions
 	},
 	// The vectors come last first: their index gives the order.
 	Write: func(vectors []string, tokens int64) string {

@@ -144,10 +144,10 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	for _, t := range r.Declared() {
 		body.Tools = append(body.Tools, tool{t.Name, t.Description, t.PlainNames()})
 	}
-	said := received{Draft: model.Draft{Emit: emit}, blocks: map[providerhttp.Count]*begun{}}
+	reply := received{Draft: model.Draft{Emit: emit}, blocks: map[providerhttp.Count]*begun{}}
 	header, err := model.Stream(ctx, m.endpoint, body, func(data []byte) (bool, error) {
 		if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[DONE]")) { // of gateways
-			said.Ended = true
+			reply.Ended = true
 			return false, nil
 		}
 		var e event
@@ -157,15 +157,15 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		if e.Error.There {
 			return false, model.BrokeOff(e.Error)
 		}
-		said.take(e)
-		said.Ended = said.Ended || e.Type == "message_stop" || e.Type == "message"
-		return !said.Full() && !said.Ended, nil
+		reply.take(e)
+		reply.Ended = reply.Ended || e.Type == "message_stop" || e.Type == "message"
+		return !reply.Full() && !reply.Ended, nil
 	})
-	said.RequestID = header.Get("Request-Id")
-	if said.Stop == "refusal" {
-		said.Refusal = "the model refuses to continue this conversation"
+	reply.RequestID = header.Get("Request-Id")
+	if reply.Stop == "refusal" {
+		reply.Refusal = "the model refuses to continue this conversation"
 	}
-	return said.Done(err)
+	return reply.Done(err)
 }
 
 // received is what a stream has sent so far.
@@ -211,7 +211,7 @@ func (h *received) take(e event) {
 		delete(h.blocks, at)
 	case e.Type != "content_block_delta":
 	case e.Delta.Type == "text_delta" && (b == nil || b.Type == "text"):
-		h.Say(string(e.Delta.Text))
+		h.AddText(string(e.Delta.Text))
 	case e.Delta.Type == "input_json_delta" && b != nil && e.Delta.Partial != "":
 		b.grown = true
 		h.Add(b.call, "", "", string(e.Delta.Partial))
@@ -239,7 +239,7 @@ func (h *received) begin(c content) *begun {
 	b := &begun{content: c}
 	switch c.Type {
 	case "text":
-		h.Say(string(c.Text))
+		h.AddText(string(c.Text))
 	case "tool_use":
 		b.call = h.Begin()
 		h.Add(b.call, string(c.ID), string(c.Name), string(c.Input))

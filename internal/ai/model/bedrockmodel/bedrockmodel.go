@@ -52,17 +52,17 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	}
 	stream := out.GetStream()
 	defer func() { _ = stream.Close() }()
-	said := received{Draft: model.Draft{Emit: emit}}
+	reply := received{Draft: model.Draft{Emit: emit}}
 	for event := range stream.Events() {
-		if said.take(event); said.Full() {
+		if reply.take(event); reply.Full() {
 			break
 		}
 	}
 	if err := stream.Err(); err != nil {
-		return said.Done(failure(err, true))
+		return reply.Done(failure(err, true))
 	}
-	said.RequestID, _ = awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
-	return said.Done(nil)
+	reply.RequestID, _ = awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
+	return reply.Done(nil)
 }
 
 func (m *Model) input(r model.Request) (*bedrockruntime.ConverseStreamInput, error) {
@@ -178,7 +178,7 @@ func (h *received) take(event types.ConverseStreamOutput) {
 	case *types.ConverseStreamOutputMemberContentBlockDelta:
 		switch d := e.Value.Delta.(type) {
 		case *types.ContentBlockDeltaMemberText:
-			h.Say(d.Value)
+			h.AddText(d.Value)
 		case *types.ContentBlockDeltaMemberToolUse:
 			h.Add(h.last, "", "", aws.ToString(d.Value.Input))
 		}
@@ -225,14 +225,14 @@ func failure(err error, begun bool) error {
 		}
 		return err
 	case !isAnswer: // an exception within the stream
-		err = model.BrokeOff(providerhttp.Says(api.ErrorMessage(), api.ErrorCode()))
+		err = model.BrokeOff(providerhttp.NewTrouble(api.ErrorMessage(), api.ErrorCode()))
 	default:
-		said := providerhttp.Says(answered.Err.Error())
+		trouble := providerhttp.NewTrouble(answered.Err.Error())
 		if named {
-			said = providerhttp.Says(api.ErrorMessage(), api.ErrorCode())
+			trouble = providerhttp.NewTrouble(api.ErrorMessage(), api.ErrorCode())
 		}
-		said.Wait = cmp.Or(providerhttp.RetryAfter(answered.Response.Header), said.Wait)
-		err = model.FromHTTP(answered.HTTPStatusCode(), said)
+		trouble.Wait = cmp.Or(providerhttp.RetryAfter(answered.Response.Header), trouble.Wait)
+		err = model.FromHTTP(answered.HTTPStatusCode(), trouble)
 	}
 	if !isAnswer {
 		return model.Redact(model.Begin(err), "", nil)

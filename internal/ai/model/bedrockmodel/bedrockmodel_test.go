@@ -203,21 +203,21 @@ func TestNoBlankTextIsSent(t *testing.T) {
 			}
 		}
 		require.NoError(t, json.Unmarshal(body, &sent))
-		said := func(text *string) {
+		addText := func(text *string) {
 			if text != nil {
 				texts = append(texts, *text)
 			}
 		}
 		for _, s := range sent.System {
-			said(s.Text)
+			addText(s.Text)
 		}
 		for _, m := range sent.Messages {
 			authors = append(authors, m.Role)
 			require.NotEmpty(t, m.Content)
 			for _, c := range m.Content {
-				if said(c.Text); c.ToolResult != nil {
+				if addText(c.Text); c.ToolResult != nil {
 					for _, inner := range c.ToolResult.Content {
-						said(inner.Text)
+						addText(inner.Text)
 					}
 				}
 			}

@@ -40,10 +40,10 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	// last segment.
 	began := min(len(t.rounds), len(p.segments)-1)
 	s := p.segments[began]
-	if r.Try < s.flaky {
+	if r.Attempt < s.flaky {
 		return model.Reply{}, model.Fail(model.Retryable,
 			"the demo model fails %d times as instructed; this is failure %d",
-			s.flaky, r.Try+1)
+			s.flaky, r.Attempt+1)
 	}
 	w := &writer{ctx: ctx, emit: emit}
 	if began == 0 && p.text != "" {
@@ -266,8 +266,8 @@ func passages(output string) (list []passage) {
 	return list
 }
 
-// told is how many characters of a passage the demo model repeats.
-const told = 80
+// maxExcerpt is how many characters of a passage the demo model repeats.
+const maxExcerpt = 80
 
 func (p passage) line() string {
 	if p.State != "" {
@@ -275,7 +275,7 @@ func (p passage) line() string {
 	}
 	text := []rune(p.Text)
 	one := strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ")
-	return fmt.Sprintf("[%d] %s: %s", p.N, one.Replace(p.Title), one.Replace(string(text[:min(len(text), told)])))
+	return fmt.Sprintf("[%d] %s: %s", p.N, one.Replace(p.Title), one.Replace(string(text[:min(len(text), maxExcerpt)])))
 }
 
 // sources cites what was found for a message.

@@ -25,7 +25,7 @@ func RunTexts(
 	t.Helper()
 	runPassages(t, open, texts)
 	user := func(text string) model.Message { return model.Message{Role: model.User, Text: text} }
-	said := func(text string) model.Message { return model.Message{Role: model.Assistant, Text: text} }
+	assistant := func(text string) model.Message { return model.Message{Role: model.Assistant, Text: text} }
 	picture := []model.Image{{ContentType: "image/png", Data: []byte("\x89PNG")}}
 	call := func(text string, arguments, result string) []model.Message {
 		return []model.Message{
@@ -36,20 +36,20 @@ func RunTexts(
 	}
 	for _, blank := range blanks {
 		for name, messages := range map[string][]model.Message{
-			"an answer":       {user("a"), said(blank), user("b")},
-			"answers":         {user("a"), said(blank), user("b"), said(blank), user("c"), said("d"), user("e")},
-			"the last answer": {user("a"), said("b"), user("c"), said(blank)},
+			"an answer":       {user("a"), assistant(blank), user("b")},
+			"answers":         {user("a"), assistant(blank), user("b"), assistant(blank), user("c"), assistant("d"), user("e")},
+			"the last answer": {user("a"), assistant("b"), user("c"), assistant(blank)},
 			"the text beside a call": slices.Concat([]model.Message{user("a")}, call(blank, `{}`, "b"),
 				[]model.Message{user("c")}),
 			"a result":              append([]model.Message{user("a")}, call("b", `{}`, blank)...),
 			"arguments":             append([]model.Message{user("a")}, call("b", blank, "c")...),
 			"the message":           {user(blank)},
-			"the message of a chat": {user("a"), said("b"), user(blank)},
-			"the first message":     {user(blank), said("b"), user("c")},
-			"all":                   {user(blank), said(blank), user(blank)},
-			"an answer alone":       {said(blank)},
+			"the message of a chat": {user("a"), assistant("b"), user(blank)},
+			"the first message":     {user(blank), assistant("b"), user("c")},
+			"all":                   {user(blank), assistant(blank), user(blank)},
+			"an answer alone":       {assistant(blank)},
 			"the text of a picture": {{Role: model.User, Text: blank, Images: picture}},
-			"between pictures": {{Role: model.User, Images: picture}, said(blank),
+			"between pictures": {{Role: model.User, Images: picture}, assistant(blank),
 				{Role: model.User, Images: picture}},
 			"the text of a file": {{Role: model.User, Text: blank,
 				Texts: []model.Text{{Name: "a.txt", Text: blank}}}},

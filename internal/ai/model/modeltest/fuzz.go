@@ -38,15 +38,15 @@ func FuzzAnswer(f *testing.F, open func(client *http.Client) model.Model, answer
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		var said strings.Builder
+		var pieces strings.Builder
 		m := open(Answering(text))
-		reply, err := m.Converse(t.Context(), model.Request{Name: "m"}, func(piece string) { said.WriteString(piece) })
+		reply, err := m.Converse(t.Context(), model.Request{Name: "m"}, func(piece string) { pieces.WriteString(piece) })
 		if err != nil {
 			assert.NotEmpty(t, model.KindOf(err), "%v", err)
 			return
 		}
 		assert.Contains(t, []string{"stop", "length", "tool_calls"}, reply.Finish)
-		assert.Len(t, reply.Text, said.Len())
+		assert.Len(t, reply.Text, pieces.Len())
 		assert.LessOrEqual(t, len(reply.Text), 3*len(text), "what is no UTF-8 is replaced by three bytes")
 		assert.LessOrEqual(t, len(reply.Calls), len(text))
 	})

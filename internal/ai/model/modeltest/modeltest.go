@@ -32,7 +32,7 @@ type Harness struct {
 func Run(t *testing.T, h Harness) {
 	echo := []model.ToolSpec{{Name: "echo", Description: "gives back",
 		Parameters: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}}}`)}}
-	said := func(text string) model.Request {
+	request := func(text string) model.Request {
 		return model.Request{Name: h.Name, Messages: []model.Message{{Role: model.User, Text: text}}, Tools: echo}
 	}
 	converse := func(t *testing.T, r model.Request) (model.Reply, string, error) {
@@ -42,7 +42,7 @@ func Run(t *testing.T, h Harness) {
 		return reply, pieces.String(), err
 	}
 	t.Run("the pieces join to the text", func(t *testing.T) {
-		reply, pieces, err := converse(t, said(h.Talk))
+		reply, pieces, err := converse(t, request(h.Talk))
 		require.NoError(t, err)
 		assert.NotEmpty(t, reply.Text)
 		assert.Equal(t, reply.Text, pieces)
@@ -52,7 +52,7 @@ func Run(t *testing.T, h Harness) {
 		assert.Positive(t, reply.OutputTokens)
 	})
 	t.Run("a call, its result, an answer", func(t *testing.T) {
-		r := said(h.Call)
+		r := request(h.Call)
 		reply, _, err := converse(t, r)
 		require.NoError(t, err)
 		require.Len(t, reply.Calls, 1)
@@ -71,7 +71,7 @@ func Run(t *testing.T, h Harness) {
 		assert.Contains(t, reply.Text, "hi")
 	})
 	t.Run("a question to the user is a call of ask_user", func(t *testing.T) {
-		reply, _, err := converse(t, said(h.Ask))
+		reply, _, err := converse(t, request(h.Ask))
 		require.NoError(t, err)
 		require.Len(t, reply.Calls, 1)
 		assert.Equal(t, model.AskUser, reply.Calls[0].Name)
@@ -82,16 +82,16 @@ func Run(t *testing.T, h Harness) {
 		assert.NotEmpty(t, a.Question)
 	})
 	t.Run("failures have a kind", func(t *testing.T) {
-		_, _, err := converse(t, said(h.Fail))
+		_, _, err := converse(t, request(h.Fail))
 		var failure *model.Error
 		require.ErrorAs(t, err, &failure)
 		_, again := model.MayRetry(err)
 		assert.False(t, again)
-		r := said(h.Flaky)
+		r := request(h.Flaky)
 		_, _, err = converse(t, r)
 		_, again = model.MayRetry(err)
 		require.True(t, again, "%v", err)
-		r.Try++
+		r.Attempt++
 		_, _, err = converse(t, r)
 		assert.NoError(t, err)
 	})
@@ -99,7 +99,7 @@ func Run(t *testing.T, h Harness) {
 		ctx, cancel := context.WithTimeout(t.Context(), h.Takes/20)
 		defer cancel()
 		began := time.Now()
-		_, err := h.Model.Converse(ctx, said(h.Slow), func(string) {})
+		_, err := h.Model.Converse(ctx, request(h.Slow), func(string) {})
 		require.Error(t, err)
 		assert.Less(t, time.Since(began), h.Takes)
 	})
@@ -107,7 +107,7 @@ func Run(t *testing.T, h Harness) {
 		for _, text := range []string{"alpha", "beta", "gamma"} {
 			t.Run(text, func(t *testing.T) {
 				t.Parallel()
-				reply, pieces, err := converse(t, said(h.Talk+" "+text))
+				reply, pieces, err := converse(t, request(h.Talk+" "+text))
 				require.NoError(t, err)
 				assert.Equal(t, reply.Text, pieces)
 			})

@@ -73,14 +73,14 @@ func RunPeer(t *testing.T, open func(address string) model.Model) {
 			return
 		}
 		for _, c := range conversations {
-			t.Run(c.name, func(t *testing.T) { c.hold(t, m) })
+			t.Run(c.name, func(t *testing.T) { c.run(t, m) })
 		}
 	})
 	Run(t, Harness{
 		Model: m, Name: "some-model", Talk: "talk", Call: "call", Ask: "ask", Fail: "fail", Flaky: "flaky",
 		Slow: "slow", Takes: 10 * time.Second,
 	})
-	say := func(text string) (model.Reply, string, error) {
+	converse := func(text string) (model.Reply, string, error) {
 		var pieces string
 		reply, err := m.Converse(t.Context(),
 			model.Request{Name: "some-model", Messages: []model.Message{{Role: model.User, Text: text}}},
@@ -88,7 +88,7 @@ func RunPeer(t *testing.T, open func(address string) model.Model) {
 		return reply, pieces, err
 	}
 	t.Run("text and several calls in one reply", func(t *testing.T) {
-		reply, pieces, err := say("both")
+		reply, pieces, err := converse("both")
 		require.NoError(t, err)
 		assert.Equal(t, "Both at once.", pieces)
 		assert.Equal(t, pieces, reply.Text)
@@ -101,7 +101,7 @@ func RunPeer(t *testing.T, open func(address string) model.Model) {
 		"throttled": model.Throttled, "cut": model.Retryable, "key": model.BadRequest, "fail": model.BadRequest,
 	} {
 		t.Run("the kind of "+message, func(t *testing.T) {
-			_, _, err := say(message)
+			_, _, err := converse(message)
 			var failure *model.Error
 			require.ErrorAs(t, err, &failure)
 			assert.Equal(t, want, failure.Kind, "%v", err)

@@ -15,11 +15,11 @@ import (
 // conversation is a recorded conversation with its expected outcome.
 type conversation struct {
 	name string
-	hold func(t *testing.T, m model.Model)
+	run  func(t *testing.T, m model.Model)
 }
 
-// says calls the model once and checks that the emitted pieces equal the reply's text.
-func says(t *testing.T, m model.Model, messages ...model.Message) (model.Reply, error) {
+// converseOnce calls the model once and checks that the emitted pieces equal the reply's text.
+func converseOnce(t *testing.T, m model.Model, messages ...model.Message) (model.Reply, error) {
 	t.Helper()
 	var pieces string
 	reply, err := m.Converse(t.Context(), model.Request{
@@ -38,7 +38,7 @@ func says(t *testing.T, m model.Model, messages ...model.Message) (model.Reply, 
 // conversations are recorded for every provider.
 var conversations = []conversation{
 	{"answer", func(t *testing.T, m model.Model) {
-		reply, err := says(t, m, model.Message{Role: model.User, Text: "talk"})
+		reply, err := converseOnce(t, m, model.Message{Role: model.User, Text: "talk"})
 		require.NoError(t, err)
 		assert.Equal(t, "Hello there, this is an answer of several words, and more than one piece.", reply.Text)
 		assert.Equal(t, "stop", reply.Finish)
@@ -46,7 +46,7 @@ var conversations = []conversation{
 		assert.EqualValues(t, 22, reply.OutputTokens)
 	}},
 	{"history", func(t *testing.T, m model.Model) {
-		_, err := says(t, m, model.Message{Role: model.User, Text: "first"},
+		_, err := converseOnce(t, m, model.Message{Role: model.User, Text: "first"},
 			model.Message{Role: model.Assistant, Text: "second"}, model.Message{
 				Role: model.User, Text: "talk", Texts: []model.Text{{Name: "a.txt", Text: "what a file says"}},
 				Images: []model.Image{{ContentType: "image/png", Data: []byte("\x89PNG")}},
@@ -54,8 +54,8 @@ var conversations = []conversation{
 		require.NoError(t, err)
 	}},
 	{"tools", func(t *testing.T, m model.Model) {
-		asked := model.Message{Role: model.User, Text: "pair"}
-		reply, err := says(t, m, asked)
+		question := model.Message{Role: model.User, Text: "pair"}
+		reply, err := converseOnce(t, m, question)
 		require.NoError(t, err)
 		require.Len(t, reply.Calls, 2)
 		assert.Equal(t, "tool_calls", reply.Finish)
@@ -67,21 +67,21 @@ var conversations = []conversation{
 				Text: []string{"one", "not two"}[i],
 			})
 		}
-		reply, err = says(t, m, asked, model.Message{Role: model.Assistant, Text: reply.Text, Calls: reply.Calls},
+		reply, err = converseOnce(t, m, question, model.Message{Role: model.Assistant, Text: reply.Text, Calls: reply.Calls},
 			results)
 		require.NoError(t, err)
 		assert.Equal(t, "One, and not two.", reply.Text)
 		assert.Empty(t, reply.Calls)
 	}},
 	{"throttled", func(t *testing.T, m model.Model) {
-		_, err := says(t, m, model.Message{Role: model.User, Text: "throttled"})
+		_, err := converseOnce(t, m, model.Message{Role: model.User, Text: "throttled"})
 		var failure *model.Error
 		require.ErrorAs(t, err, &failure)
 		assert.Equal(t, model.Throttled, failure.Kind)
 		assert.Equal(t, 7*time.Second, failure.Wait)
 	}},
 	{"cut", func(t *testing.T, m model.Model) {
-		_, err := says(t, m, model.Message{Role: model.User, Text: "cut"})
+		_, err := converseOnce(t, m, model.Message{Role: model.User, Text: "cut"})
 		assert.Equal(t, model.Retryable, model.KindOf(err), "%v", err)
 	}},
 }
@@ -94,8 +94,8 @@ func RunRecordings(t *testing.T, open func(address string) model.Model) {
 // recorded are the conversations of an adapter.
 func recorded(open func(address string) model.Model) (all []recording.Conversation) {
 	for _, c := range conversations {
-		all = append(all, recording.Conversation{Name: c.name, Hold: func(t *testing.T, address string) {
-			c.hold(t, open(address))
+		all = append(all, recording.Conversation{Name: c.name, Run: func(t *testing.T, address string) {
+			c.run(t, open(address))
 		}})
 	}
 	return all

@@ -171,12 +171,12 @@ func content(m model.Message) any {
 }
 
 func assistant(m model.Message) message {
-	said := message{Role: "assistant"}
+	msg := message{Role: "assistant"}
 	if m.Text != "" {
-		said.Content = m.Text
+		msg.Content = m.Text
 	}
 	for _, c := range m.Calls {
-		said.Calls = append(said.Calls, call{c.ID, "function", callBody{c.Name, string(c.Arguments)}})
+		msg.Calls = append(msg.Calls, call{c.ID, "function", callBody{c.Name, string(c.Arguments)}})
 	}
-	return said
+	return msg
 }

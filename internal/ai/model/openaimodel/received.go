@@ -86,7 +86,7 @@ func (h *received) read(data []byte) (goOn bool, err error) {
 		return false, model.BrokeOff(c.Error)
 	}
 	if len(c.Choices) == 0 { // some endpoints send the failure itself, not as a member
-		if trouble := providerhttp.Said(data); trouble.There {
+		if trouble := providerhttp.ParseTrouble(data); trouble.There {
 			return false, model.BrokeOff(trouble)
 		}
 	}
@@ -111,7 +111,7 @@ func (h *received) take(c chunk) {
 	if part == nil {
 		return
 	}
-	h.Say(string(part.Content))
+	h.AddText(string(part.Content))
 	h.refusal.WriteString(string(part.Refusal))
 	list := part.ToolCalls
 	if part.Function != nil {

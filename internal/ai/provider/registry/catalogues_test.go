@@ -56,7 +56,7 @@ func TestEachProvidersListIsRead(t *testing.T) {
 	assert.Len(t, registry.Catalogues(setting.Settings{}), 1, "demo is always there")
 }
 
-func TestWhatIsNoListOfModelsIsNotReadAsAnEmptyOne(t *testing.T) {
+func TestAnInvalidListOfModelsIsNotReadAsAnEmptyOne(t *testing.T) {
 	for _, body := range []string{`{"data":"none"}`, `{"data":[7]}`, `["gpt"]`, `7`, `no`} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, body)
@@ -68,11 +68,11 @@ func TestWhatIsNoListOfModelsIsNotReadAsAnEmptyOne(t *testing.T) {
 }
 
 func TestAKeyFollowsNoRedirect(t *testing.T) {
-	stranger := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("a key was taken elsewhere")
 	}))
-	defer stranger.Close()
-	server := httptest.NewServer(http.RedirectHandler(stranger.URL, http.StatusTemporaryRedirect))
+	defer other.Close()
+	server := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	defer server.Close()
 	_, err := registry.Catalogues(setting.Settings{AnthropicBaseURL: server.URL,
 		AnthropicAPIKey: "a"})["anthropic"].List(t.Context())

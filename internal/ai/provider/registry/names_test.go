@@ -51,7 +51,7 @@ func TestNothingElseNamesProviders(t *testing.T) {
 	name := regexp.MustCompile("(?i)" + strings.Join(names, "|"))
 	adapter := regexp.MustCompile(`^internal/ai/(model|embedding)/(` + strings.Join(names, "|") + `)`)
 	found := map[string]int{}
-	look := func(path string, d fs.DirEntry, err error) error {
+	visit := func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -66,7 +66,7 @@ func TestNothingElseNamesProviders(t *testing.T) {
 		return nil
 	}
 	for _, below := range []string{"events", "functions", "infra", "internal", "scripts"} {
-		require.NoError(t, filepath.WalkDir(filepath.Join(root, below), look))
+		require.NoError(t, filepath.WalkDir(filepath.Join(root, below), visit))
 	}
 	used := map[string]bool{}
 	for file, times := range found {

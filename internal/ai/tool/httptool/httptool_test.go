@@ -24,13 +24,13 @@ func TestContract(t *testing.T) {
 			http.Error(w, "who are you?", http.StatusForbidden)
 			return
 		}
-		var said string
-		_ = json.NewDecoder(r.Body).Decode(&said)
-		if said == "break" || said == "" {
+		var message string
+		_ = json.NewDecoder(r.Body).Decode(&message)
+		if message == "break" || message == "" {
 			broken.Add(1)
 			panic(http.ErrAbortHandler)
 		}
-		_, _ = io.WriteString(w, "You said: "+said)
+		_, _ = io.WriteString(w, "You said: "+message)
 	}))
 	defer server.Close()
 	tooltest.Run(t, tooltest.Harness{
@@ -52,7 +52,7 @@ func described(t *testing.T, text string) (r *tool.HTTPRequest) {
 
 func TestAnInvalidURLTemplateIsRefused(t *testing.T) {
 	k := &httptool.Kind{Client: http.DefaultClient}
-	for request, says := range map[string]string{
+	for request, wantErr := range map[string]string{
 		`{"name":"x","method":"TRACE"}`:  "the method must be",
 		`{"method":"GET"}`:               "needs a name",
 		`{"name":"x","parameters":true}`: "must be an object",
@@ -60,9 +60,9 @@ func TestAnInvalidURLTemplateIsRefused(t *testing.T) {
 	} {
 		_, err := k.Discover(t.Context(),
 			tool.Endpoint{URL: "https://example.com/{a}", Request: described(t, request)})
-		assert.ErrorContains(t, err, says, request)
+		assert.ErrorContains(t, err, wantErr, request)
 	}
-	for request, says := range map[string]string{
+	for request, wantErr := range map[string]string{
 		`{"name":"x","headers":{"Authorization":"Bearer a"}}`: "is a credential",
 		`{"name":"x","headers":{"x-api-key":"a"}}`:            "is a credential",
 		`{"name":"x","headers":{"X-Word":"Bearer a"}}`:        "is a credential",
@@ -72,7 +72,7 @@ func TestAnInvalidURLTemplateIsRefused(t *testing.T) {
 	} {
 		_, err := k.Discover(t.Context(),
 			tool.Endpoint{URL: "https://example.com/{a}", Request: described(t, request)})
-		assert.ErrorContains(t, err, says, request)
+		assert.ErrorContains(t, err, wantErr, request)
 	}
 	_, err := k.Discover(t.Context(),
 		tool.Endpoint{URL: "https://example.com/",

@@ -75,10 +75,10 @@ func (m message) answer(result string) message {
 // asker is a server whose tool "ask" sends its client a request and answers with the client's response. The call's
 // arguments name the request's method and have its params. The tool "told" answers with all requests so far.
 type asker struct {
-	mu      sync.Mutex
-	told    []json.RawMessage
-	replies chan message
-	over    chan struct{} // closed when nobody waits for replies any longer
+	mu       sync.Mutex
+	requests []json.RawMessage
+	replies  chan message
+	over     chan struct{} // closed when nobody waits for replies any longer
 }
 
 func newAsker() *asker { return &asker{replies: make(chan message, 1), over: make(chan struct{})} }
@@ -103,8 +103,8 @@ func (a *asker) on(m message, send func(message)) {
 	}
 	raw, _ := json.Marshal(m)
 	a.mu.Lock()
-	a.told = append(a.told, raw)
-	told, _ := json.Marshal(a.told)
+	a.requests = append(a.requests, raw)
+	requests, _ := json.Marshal(a.requests)
 	a.mu.Unlock()
 	if m.ID == nil {
 		return
@@ -121,14 +121,14 @@ func (a *asker) on(m message, send func(message)) {
 	case "prompts/list":
 		send(m.answer(`{"prompts":[]}`))
 	case "tools/call":
-		send(m.answer(a.call(m, string(told), send)))
+		send(m.answer(a.call(m, string(requests), send)))
 	default:
 		send(message{Version: "2.0", ID: m.ID, Error: json.RawMessage(`{"code":-32601,"message":"what?"}`)})
 	}
 }
 
 // call is the result of a call.
-func (a *asker) call(m message, told string, send func(message)) string {
+func (a *asker) call(m message, requests string, send func(message)) string {
 	var call struct {
 		Name      string
 		Arguments struct {
@@ -140,7 +140,7 @@ func (a *asker) call(m message, told string, send func(message)) string {
 		}
 	}
 	_ = json.Unmarshal(m.Params, &call)
-	said := []byte(told)
+	result := []byte(requests)
 	switch call.Name {
 	case "die": // of a program alone
 		fmt.Fprintln(os.Stderr, "Traceback:\n  at http://127.0.0.1:9/x?token=hunter2\nKeyError: 'moon'")
@@ -163,14 +163,14 @@ func (a *asker) call(m message, told string, send func(message)) string {
 		if call.Arguments.Result != "" {
 			return call.Arguments.Result
 		}
-		said, _ = json.Marshal(replies)
+		result, _ = json.Marshal(replies)
 	}
 	if call.Name == "ask" {
 		send(message{Version: "2.0", ID: json.RawMessage(`"q"`), Method: call.Arguments.Method,
 			Params: call.Arguments.Params})
-		said, _ = json.Marshal(a.reply())
+		result, _ = json.Marshal(a.reply())
 	}
-	text, _ := json.Marshal(string(said))
+	text, _ := json.Marshal(string(result))
 	return fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, text)
 }
 
@@ -239,10 +239,10 @@ func TestOnlyWhatIsServedIsClaimed(t *testing.T) {
 			require.NoError(t, err)
 			_, err = k.Browse(t.Context(), e)
 			require.NoError(t, err)
-			var told []message
-			require.NoError(t, json.Unmarshal([]byte(call(t, e, "told", `{}`)), &told))
+			var requests []message
+			require.NoError(t, json.Unmarshal([]byte(call(t, e, "told", `{}`)), &requests))
 			methods := map[string]int{}
-			for _, m := range told {
+			for _, m := range requests {
 				methods[m.Method]++
 				var claims struct {
 					Capabilities json.RawMessage
@@ -300,7 +300,7 @@ func TestWhatAServerAsksIsAnswered(t *testing.T) {
 
 // From one version of the protocol on, a server asks by an incomplete result.
 func TestAResultThatAsksIsAFailure(t *testing.T) {
-	for asked, says := range map[string]string{
+	for inputRequests, wantErr := range map[string]string{
 		`{"r":{"method":"roots/list","params":{}}}`:                                        "roots/list",
 		`{"s":{"method":"sampling/createMessage","params":{"maxTokens":9,"messages":[]}}}`: "sampling/createMessage",
 		`{"e":{"method":"elicitation/create","params":{"mode":"url","message":"?","url":"https://a.example"}}}`: "" +
@@ -310,17 +310,17 @@ func TestAResultThatAsksIsAFailure(t *testing.T) {
 		`{"n":{}}`:      "",
 		`{"n":{"x":1}}`: "",
 	} {
-		t.Run(asked, func(t *testing.T) {
+		t.Run(inputRequests, func(t *testing.T) {
 			address, _ := scripted(t, map[string]func(json.RawMessage) string{
 				"server/discover": always(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`),
 				"tools/call": always(`{"resultType":"input_required","content":[],"requestState":"x","inputRequests":` +
-					asked + `}`),
+					inputRequests + `}`),
 			})
 			_, err := (&mcptool.Kind{Client: http.DefaultClient}).Call(t.Context(), tool.Endpoint{URL: address},
 				tool.Definition{Binding: json.RawMessage(`{"name":"act"}`)}, tool.Invocation{Name: "act"})
 			var failure *tool.Error
 			require.ErrorAs(t, err, &failure)
-			assert.Contains(t, err.Error(), says)
+			assert.Contains(t, err.Error(), wantErr)
 			t.Log(err)
 		})
 	}

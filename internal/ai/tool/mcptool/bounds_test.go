@@ -19,8 +19,8 @@ import (
 func TestTooLongListsOfAServerAreRefused(t *testing.T) {
 	page := 0
 	for name, c := range map[string]struct {
-		tools func(json.RawMessage) string
-		says  string
+		tools   func(json.RawMessage) string
+		wantErr string
 	}{
 		"pages without an end": {func(json.RawMessage) string {
 			page++
@@ -38,12 +38,12 @@ func TestTooLongListsOfAServerAreRefused(t *testing.T) {
 			"nesting depth"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			address, asked := scripted(t, map[string]func(json.RawMessage) string{"tools/list": c.tools})
+			address, requests := scripted(t, map[string]func(json.RawMessage) string{"tools/list": c.tools})
 			_, err := (&mcptool.Kind{Client: http.DefaultClient}).Discover(t.Context(), tool.Endpoint{URL: address})
 			var failure *tool.Error
 			require.ErrorAs(t, err, &failure)
-			assert.Contains(t, err.Error(), c.says)
-			assert.LessOrEqual(t, asked.Load(), int64(tool.MaxTools+20))
+			assert.Contains(t, err.Error(), c.wantErr)
+			assert.LessOrEqual(t, requests.Load(), int64(tool.MaxTools+20))
 			assert.LessOrEqual(t, len(err.Error()), tool.EnoughText+10)
 		})
 	}

@@ -22,9 +22,9 @@ import (
 // scripted is a server that gives these answers, even in breach of the protocol.
 func scripted(
 	t *testing.T, answers map[string]func(params json.RawMessage) string,
-) (address string, asked *atomic.Int64) {
+) (address string, requests *atomic.Int64) {
 	t.Helper()
-	asked = &atomic.Int64{}
+	requests = &atomic.Int64{}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var call struct {
 			ID     json.RawMessage
@@ -35,7 +35,7 @@ func scripted(
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
 		}
-		asked.Add(1)
+		requests.Add(1)
 		result := `{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{},"prompts":{}},` +
 			`"serverInfo":{"name":"s","version":"1"}}`
 		if answer := answers[call.Method]; answer != nil {
@@ -52,7 +52,7 @@ func scripted(
 		web.CloseClientConnections()
 		web.Close()
 	})
-	return web.URL, asked
+	return web.URL, requests
 }
 
 func always(answer string) func(json.RawMessage) string {

@@ -223,13 +223,13 @@ func unfulfilled(requests mcp.InputRequestMap) error {
 	if len(requests) == 0 { // how a server that has too much to do puts a call off
 		return tool.Fail("the server is busy; try again later")
 	}
-	var asked map[string]struct {
+	var decoded map[string]struct {
 		Method string `json:"method"`
 	}
 	raw, _ := json.Marshal(requests) // only there they have their methods
-	_ = json.Unmarshal(raw, &asked)
+	_ = json.Unmarshal(raw, &decoded)
 	methods := []string{}
-	for _, one := range asked {
+	for _, one := range decoded {
 		methods = append(methods, one.Method)
 	}
 	slices.Sort(methods)

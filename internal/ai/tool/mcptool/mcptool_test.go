@@ -20,7 +20,7 @@ import (
 	"agentplatform/internal/ai/tool/tooltest"
 )
 
-type said struct {
+type echoInput struct {
 	Message string `json:"message"`
 }
 
@@ -60,7 +60,7 @@ func TestContract(t *testing.T) {
 	var broken atomic.Int64
 	address := server(t, &broken, func(s *mcp.Server) {
 		mcp.AddTool(s, &mcp.Tool{Name: "say it", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
-			func(_ context.Context, _ *mcp.CallToolRequest, in said) (*mcp.CallToolResult, any, error) {
+			func(_ context.Context, _ *mcp.CallToolRequest, in echoInput) (*mcp.CallToolResult, any, error) {
 				return text("You said: " + in.Message), nil, nil
 			})
 		mcp.AddTool(s, &mcp.Tool{Name: "fail"},
@@ -78,7 +78,7 @@ func TestContract(t *testing.T) {
 				return nil, nil, errors.New("hung")
 			})
 		mcp.AddTool(s, &mcp.Tool{Name: "break"},
-			func(context.Context, *mcp.CallToolRequest, said) (*mcp.CallToolResult, any, error) {
+			func(context.Context, *mcp.CallToolRequest, echoInput) (*mcp.CallToolResult, any, error) {
 				return text("never arrives"), nil, nil
 			})
 		mcp.AddTool(s, &mcp.Tool{Name: "huge"},

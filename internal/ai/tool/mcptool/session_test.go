@@ -188,7 +188,7 @@ func TestTheFirstCallAfterAnotherAttemptWarns(t *testing.T) {
 }
 
 // A program is started once. When it dies, the call's error has its last output, and the next call starts it again.
-func TestAProgramIsStartedOnceAndItsLastWordsAreShown(t *testing.T) {
+func TestAProgramIsStartedOnceAndItsLastOutputIsShown(t *testing.T) {
 	k := &mcptool.Kind{Client: http.DefaultClient}
 	s := k.Session(itself(t))
 	calls := func() (n int) {

@@ -20,7 +20,7 @@ import (
 
 // A short document may expand to a thousand times its size. The size of the tools that are found is limited for every
 // document, and so is the memory for finding them.
-func TestTheSizeOfToolsIsLimitedWhateverTheDocument(t *testing.T) {
+func TestTheSizeOfToolsIsLimitedForEveryDocument(t *testing.T) {
 	long := strings.Repeat("x", 150_000)
 	bodyOf := func(schema string) string {
 		return `{"requestBody":{"content":{"application/json":{"schema":` + schema + `}}}}`
@@ -78,9 +78,9 @@ func TestTheSizeOfToolsIsLimitedWhateverTheDocument(t *testing.T) {
 				assert.ErrorAs(t, err, &refused)
 				assert.Less(t, len(err.Error()), 2*tool.EnoughText)
 			}
-			assert.LessOrEqual(t, told(found), openapitool.MaxTold)
+			assert.LessOrEqual(t, sizeOf(found), openapitool.MaxFound)
 			allocated := int(after.TotalAlloc - before.TotalAlloc)
-			assert.Less(t, allocated, 10*openapitool.MaxTold, "bytes that reading %d bytes took", len(raw))
+			assert.Less(t, allocated, 10*openapitool.MaxFound, "bytes that reading %d bytes took", len(raw))
 		})
 	}
 }
@@ -113,8 +113,8 @@ func TestTooLargeDocumentsAreRefused(t *testing.T) {
 	assert.Len(t, found, 100)
 
 	for name, c := range map[string]struct {
-		raw  []byte
-		says string
+		raw     []byte
+		wantErr string
 	}{
 		"too large": {make([]byte, 32<<20+1), "over 32 MiB"},
 		"too many":  {document(501, 1), "over 500 operations"},
@@ -159,7 +159,7 @@ func TestTooLargeDocumentsAreRefused(t *testing.T) {
 			_, err := discover(c.raw)
 			var failure *tool.Error
 			require.ErrorAs(t, err, &failure)
-			assert.Contains(t, err.Error(), c.says)
+			assert.Contains(t, err.Error(), c.wantErr)
 		})
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"agentplatform/internal/ai/tool"
 )
 
-// MaxTold is the limit on the size of a document's tools, in bytes.
-const MaxTold = maxFound
+// MaxFound is the limit on the size of a document's tools, in bytes.
+const MaxFound = maxFound
 
 // Work reads a document as Discover does, and returns the steps that took and the limit.
 func Work(ctx context.Context, raw []byte) (steps, most int, err error) {

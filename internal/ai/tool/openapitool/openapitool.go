@@ -409,9 +409,9 @@ func (m *maker) property(a argument) map[string]any {
 const bodyArgument = "body"
 
 func describe(o map[string]any) string {
-	said, more := text(o["summary"]), text(o["description"])
-	if more != "" && more != said {
-		said = strings.TrimSpace(tool.Clip(said, 1024) + "\n" + tool.Clip(more, 1024))
+	summary, more := text(o["summary"]), text(o["description"])
+	if more != "" && more != summary {
+		summary = strings.TrimSpace(tool.Clip(summary, 1024) + "\n" + tool.Clip(more, 1024))
 	}
-	return tool.Clip(said, 1024) // the limit of model providers
+	return tool.Clip(summary, 1024) // the limit of model providers
 }

@@ -123,7 +123,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func TestArgumentsGoWhereTheDocumentSays(t *testing.T) {
+func TestArgumentsGoWhereTheDocumentPutsThem(t *testing.T) {
 	s, _ := server(t)
 	k := &openapitool.Kind{Client: http.DefaultClient}
 	e := tool.Endpoint{Document: []byte(small), BaseURL: s.URL + "/v1",
@@ -266,8 +266,8 @@ func FuzzDocument(f *testing.F) {
 		}
 		found, err := (&openapitool.Kind{}).Discover(t.Context(),
 			tool.Endpoint{Document: raw, BaseURL: "https://example.com"})
-		if told(found) > openapitool.MaxTold {
-			t.Fatalf("%d bytes are found in %d", told(found), len(raw))
+		if sizeOf(found) > openapitool.MaxFound {
+			t.Fatalf("%d bytes are found in %d", sizeOf(found), len(raw))
 		}
 		for _, one := range found {
 			if err != nil || !json.Valid(one.Parameters) || len(one.Parameters) > tool.MaxSchema ||
@@ -279,8 +279,8 @@ func FuzzDocument(f *testing.F) {
 	})
 }
 
-// told is the size of the tools found, in bytes.
-func told(found []tool.Definition) (bytes int) {
+// sizeOf is the size of the tools found, in bytes.
+func sizeOf(found []tool.Definition) (bytes int) {
 	for _, one := range found {
 		bytes += len(one.Name) + len(one.Description) + len(one.Parameters) + len(one.Binding)
 	}

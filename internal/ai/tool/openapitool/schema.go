@@ -337,11 +337,11 @@ var types = []string{"array", "boolean", "integer", "null", "number", "object", 
 // typesOf are the types that a schema names, each once, in the schema's order. The document may have any value
 // there.
 func typesOf(s map[string]any) (named []string) {
-	said := list(s["type"])
+	values := list(s["type"])
 	if one := text(s["type"]); one != "" {
-		said = []any{one}
+		values = []any{one}
 	}
-	for _, one := range said[:min(len(said), len(types))] {
+	for _, one := range values[:min(len(values), len(types))] {
 		if name := text(one); slices.Contains(types, name) && !slices.Contains(named, name) {
 			named = append(named, name)
 		}

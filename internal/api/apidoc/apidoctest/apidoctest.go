@@ -50,25 +50,25 @@ const maxBody = 256 << 10
 
 // Answer is nil when the document has the answer to a request of a method and a path. The document must have its status
 // by number, its type, its body and its headers. A request that belongs to no operation is not checked.
-func (d *Document) Answer(method string, asked *url.URL, status int, header http.Header, body []byte) error {
-	path, operation := d.operation(method, asked.EscapedPath())
+func (d *Document) Answer(method string, u *url.URL, status int, header http.Header, body []byte) error {
+	path, operation := d.operation(method, u.EscapedPath())
 	if operation == nil {
 		return nil
 	}
-	say := func(format string, of ...any) error {
+	errorf := func(format string, of ...any) error {
 		return fmt.Errorf("%s %s: %d: "+format, append([]any{method, path, status}, of...)...)
 	}
 	responses, _ := operation["responses"].(map[string]any)
-	place := "#/paths/" + escaped(path) + "/" + strings.ToLower(method) + "/responses/" + strconv.Itoa(status)
+	pointer := "#/paths/" + escaped(path) + "/" + strings.ToLower(method) + "/responses/" + strconv.Itoa(status)
 	response, _ := responses[strconv.Itoa(status)].(map[string]any)
 	if ref, is := response["$ref"].(string); is {
-		place, response = ref, d.at(ref)
+		pointer, response = ref, d.at(ref)
 	}
 	if response == nil {
-		return say("is not listed")
+		return errorf("is not listed")
 	}
 	if err := headersFit(response, header); err != nil {
-		return say("%w", err)
+		return errorf("%w", err)
 	}
 	content, _ := response["content"].(map[string]any)
 	if len(content) == 0 {
@@ -77,7 +77,7 @@ func (d *Document) Answer(method string, asked *url.URL, status int, header http
 	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
 	if content[kind] == nil {
 		if content["*/*"] == nil {
-			return say("the type %s is not listed", kind)
+			return errorf("the type %s is not listed", kind)
 		}
 		return nil
 	}
@@ -85,12 +85,12 @@ func (d *Document) Answer(method string, asked *url.URL, status int, header http
 		return nil
 	}
 	if err := refusalFits(body); err != nil {
-		return say("%w", err)
+		return errorf("%w", err)
 	}
-	place += "/content/" + escaped(kind) + "/schema"
+	pointer += "/content/" + escaped(kind) + "/schema"
 	for _, one := range values(kind, body) {
-		if err := d.fits(place, one); err != nil {
-			return say("%w\n%.2000s", err, one)
+		if err := d.fits(pointer, one); err != nil {
+			return errorf("%w\n%.2000s", err, one)
 		}
 	}
 	return nil
@@ -169,30 +169,30 @@ func values(kind string, body []byte) (list [][]byte) {
 	return list
 }
 
-func (d *Document) fits(place string, value []byte) error {
+func (d *Document) fits(pointer string, value []byte) error {
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(value))
 	if err != nil {
 		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.compiled[place]
+	s := d.compiled[pointer]
 	if s == nil {
-		if s, err = d.compiler.Compile(at + place); err != nil {
+		if s, err = d.compiler.Compile(at + pointer); err != nil {
 			return err
 		}
-		d.compiled[place] = s
+		d.compiled[pointer] = s
 	}
 	return s.Validate(v)
 }
 
 // operation finds the operation of a request; a path without parameters comes before one with.
-func (d *Document) operation(method, asked string) (path string, found map[string]any) {
+func (d *Document) operation(method, requestPath string) (path string, found map[string]any) {
 	paths, _ := d.raw["paths"].(map[string]any)
 	best := 1000
 	for p, item := range paths {
 		operation, _ := item.(map[string]any)[strings.ToLower(method)].(map[string]any)
-		if n := strings.Count(p, "{"); operation != nil && n < best && matches(p, asked) {
+		if n := strings.Count(p, "{"); operation != nil && n < best && matches(p, requestPath) {
 			path, found, best = p, operation, n
 		}
 	}

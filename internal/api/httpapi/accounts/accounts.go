@@ -66,7 +66,7 @@ func (o *overlap) duration() time.Duration {
 
 // target is the organisation that a creation is for: the principal's own, or the one that an operator names.
 func (h *handlers) target(ctx context.Context, p tenant.Principal, named httpapi.Nullable[string]) (string, error) {
-	if !named.Said {
+	if !named.Present {
 		return p.Organization, nil
 	}
 	wanted := record.NoOrganization

@@ -70,7 +70,7 @@ func TestOperatorsAloneNameAnOrganization(t *testing.T) {
 	}
 }
 
-func TestMeTellsWhoTheKeyIs(t *testing.T) {
+func TestMeDescribesTheKey(t *testing.T) {
 	e := httpapitest.New(t)
 	e.Begin(t)
 	made := sent(t, e, "POST", "/api-keys", `{"name":"k","level":"read","budget":{"period":"day","max_runs":2}}`)

@@ -98,7 +98,7 @@ func (h *handlers) used(holders record.Listing[holder]) record.Listing[namedBudg
 		if err != nil {
 			return page, err
 		}
-		page.Rows, page.Places, page.Next = make([]namedBudgetView, len(of.Rows)), of.Places, of.Next
+		page.Rows, page.Positions, page.Next = make([]namedBudgetView, len(of.Rows)), of.Positions, of.Next
 		var limits []record.Limit
 		var rows []int
 		for i, one := range of.Rows {
@@ -119,14 +119,14 @@ func (h *handlers) used(holders record.Listing[holder]) record.Listing[namedBudg
 // its listing.
 func (h *handlers) holders(p tenant.Principal, kinds []string, id string) record.Listing[holder] {
 	return func(ctx context.Context, after string, limit int) (record.Page[holder], error) {
-		kind, place, _ := strings.Cut(after, "/")
+		kind, position, _ := strings.Cut(after, "/")
 		n := slices.Index(kinds, kind)
 		if n < 0 {
-			n, place = 0, ""
+			n, position = 0, ""
 		}
-		page, err := h.holdersOf(ctx, p, kinds[n], id, place, limit)
-		for i, at := range page.Places {
-			page.Places[i] = kinds[n] + "/" + at
+		page, err := h.holdersOf(ctx, p, kinds[n], id, position, limit)
+		for i, at := range page.Positions {
+			page.Positions[i] = kinds[n] + "/" + at
 		}
 		switch {
 		case page.Next != "":
@@ -174,7 +174,7 @@ func (h *handlers) holdersOf(
 		return page, problem.Outside("organization " + id)
 	}
 	e, err := h.Tenants.ReadOrganization(ctx, own)
-	page.Rows, page.Places = []holder{{kind, own, e.Value.Name, e.Value.Budget}}, []string{own}
+	page.Rows, page.Positions = []holder{{kind, own, e.Value.Name, e.Value.Budget}}, []string{own}
 	return page, err
 }
 
@@ -184,14 +184,14 @@ func holdersIn[T record.Resourceful](
 ) (page record.Page[holder], err error) {
 	if id != "" {
 		e, err := record.Resource[T](ctx, store, scope, id)
-		page.Rows, page.Places = []holder{of(e.Value)}, []string{id}
+		page.Rows, page.Positions = []holder{of(e.Value)}, []string{id}
 		return page, err
 	}
 	rows, err := record.Resources[T](ctx, store, scope, after, limit)
 	for _, e := range rows.Rows {
 		page.Rows = append(page.Rows, of(e.Value))
 	}
-	page.Places, page.Next = rows.Places, rows.Next
+	page.Positions, page.Next = rows.Positions, rows.Next
 	return page, err
 }
 

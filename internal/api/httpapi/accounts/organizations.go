@@ -134,7 +134,7 @@ func (in OrganizationInput) edit() (e tenant.OrganizationEdit, err error) {
 	}
 	if c := b.Ceilings.Value; c != nil {
 		e.Ceilings, err = limitsIn("body.ceilings.", c.Caps, c.RateLimit, c.OrganizationRateLimit)
-	} else if b.Ceilings.Said {
+	} else if b.Ceilings.Present {
 		e.Ceilings = tenant.LimitsEdit{
 			UserCap: new(int), Cap: new(int), RateLimit: new(int), RateBurst: new(int), OrganizationRate: new(int),
 			OrganizationBurst: new(int),

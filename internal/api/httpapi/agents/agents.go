@@ -193,7 +193,7 @@ func (h *handlers) problemsOf(ctx context.Context, p tenant.Principal, a catalog
 		}
 		versions = append(versions, published)
 	}
-	if p.May(tenant.LevelManage) == nil {
+	if p.Authorize(tenant.LevelManage) == nil {
 		if list, err = h.Tenants.ApproversProblems(ctx, versions...); err != nil {
 			return nil, err
 		}

@@ -38,7 +38,7 @@ func (h *handlers) toolkitRoutes() {
 	httpapi.Route(r, "GET /toolkits/{id}/tools", "list-tools", "List a toolkit's tools", h.listTools)
 	httpapi.Route(r, "PATCH /toolkits/{id}/tools/{name}", "edit-tool", "Change the rules for a tool", h.editTool)
 	httpapi.Route(r, "POST /toolkits/{id}/tools/{name}/try", "try-tool",
-		"Call a tool immediately; a call that needs approval requires level admin", h.tryTool)
+		"Call a tool immediately; a call that needs approval requires level admin", h.testTool)
 }
 
 type toolkitBody struct {
@@ -72,7 +72,7 @@ func (b toolkitBody) draft() (toolkit.Draft, error) {
 			*of = *value
 		}
 	}
-	if b.Enabled.Said {
+	if b.Enabled.Present {
 		d.Enabled = append([]string{}, *b.Enabled.Edit()...)
 	}
 	if len(b.Document) > 0 && string(b.Document) != "null" {
@@ -200,7 +200,7 @@ func (h *handlers) listToolkits(
 			return page, err
 		}
 		builtin, err := h.Toolkits.Toolkit(ctx, p.Scope(), catalog.BuiltinToolkit(p.Organization))
-		page.Rows, page.Places = slices.Insert(page.Rows, 0, builtin), slices.Insert(page.Places, 0, beforeAll)
+		page.Rows, page.Positions = slices.Insert(page.Rows, 0, builtin), slices.Insert(page.Positions, 0, beforeAll)
 		return page, err
 	}, func(e record.Entity[catalog.Toolkit]) (toolkitView, bool, error) {
 		return viewToolkit(p, e.Value), true, nil
@@ -231,10 +231,10 @@ func (h *handlers) editToolkit(ctx context.Context, p tenant.Principal, in *stru
 	if in.Body.Kind != "" {
 		return nil, problem.InvalidField("body.kind", "is only valid when a toolkit is created")
 	}
-	if in.Body.Include.Said || in.Body.Exclude.Said {
+	if in.Body.Include.Present || in.Body.Exclude.Present {
 		return h.selectTools(ctx, p, in.ID, in.Precondition(), in.Body)
 	}
-	in.Body.Enabled.Said = in.Body.Enabled.Value != nil // null leaves it as it is
+	in.Body.Enabled.Present = in.Body.Enabled.Value != nil // null leaves it as it is
 	d, err := in.Body.draft()
 	if err != nil {
 		return nil, err
@@ -445,14 +445,14 @@ type triedView struct {
 	DurationMS int64   `json:"duration_ms"`
 }
 
-func (h *handlers) tryTool(ctx context.Context, p tenant.Principal, in *struct {
+func (h *handlers) testTool(ctx context.Context, p tenant.Principal, in *struct {
 	ToolPath
 	Body struct {
 		Arguments json.RawMessage `json:"arguments" shape:"object"`
 	}
 }) (*answer[triedView], error) {
-	a, err := h.Asker.Try(
-		ctx, p.Scope(), in.ID, in.Name, in.Body.Arguments, func() error { return p.May(tenant.LevelAdmin) },
+	a, err := h.Asker.TestCall(
+		ctx, p.Scope(), in.ID, in.Name, in.Body.Arguments, func() error { return p.Authorize(tenant.LevelAdmin) },
 	)
 	if err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ func (h *handlers) listAgentTools(ctx context.Context, p tenant.Principal, in *s
 	) (page record.Page[agentToolView], _ error) {
 		for _, t := range tools {
 			if t.Name > after {
-				page.Rows, page.Places = append(page.Rows, t), append(page.Places, t.Name)
+				page.Rows, page.Positions = append(page.Rows, t), append(page.Positions, t.Name)
 			}
 		}
 		return page, nil

@@ -50,7 +50,7 @@ func viewFile(f record.File) fileView {
 		Size:        f.Size,
 		Uploaded:    f.Uploaded,
 		CreatedAt:   events.Time(f.CreatedAt),
-		Held:        f.Holds > 0 || f.Due.IsZero(),
+		Held:        f.References > 0 || f.Due.IsZero(),
 	}
 	if !v.Held {
 		v.ExpiresAt = events.Time(f.Due)
@@ -236,7 +236,7 @@ func newFile(p tenant.Principal, name, contentType string, size int64) files.New
 }
 
 func (h *handlers) announceFile(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
-	body, err := h.Hold(w, r, c)
+	body, err := h.ReadBody(w, r, c)
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func TestADeletedFileIsInTheAuditLog(t *testing.T) {
 	assert.Equal(t, log, e.Send("GET", "/audit-log?kind=file", "").Body.String())
 }
 
-func TestWhatIsNoFileIsRefused(t *testing.T) {
+func TestAnInvalidFileIsRefused(t *testing.T) {
 	e := httpapitest.New(t)
 	for _, body := range []string{
 		`{}`, `{"name":"a","size":-1}`, `{"name":"a","size":1000000000}`, `{"name":"a","content_type":"x"}`,

@@ -85,7 +85,7 @@ func Over(t testing.TB, blobs blob.Store, change ...func(*service.Config)) API {
 	store := record.New(items, blobs, machine)
 	sealer, err := keyseal.New(make([]byte, seal.KeySize))
 	require.NoError(t, err)
-	tenants := tenant.New(store, store.Known(), machine, tenant.Defaults{
+	tenants := tenant.New(store, store.Cached(), machine, tenant.Defaults{
 		UserCap: 1_000_000, OrganizationCap: 1_000_000, RateLimit: 10_000_000, RateBurst: 10_000_000,
 		ActiveLimit: time.Minute,
 	}, sealer)
@@ -104,7 +104,7 @@ func Over(t testing.TB, blobs blob.Store, change ...func(*service.Config)) API {
 	in := &intake.Intake{Executor: executor, Store: store, Tenants: tenants, Host: machine}
 	live := stream.New(memtable.New(machine.Now), notifier, machine, log)
 	kits := &toolkit.Toolkits{
-		Store: store, Known: store.Known(), Host: machine, Sealer: sealer,
+		Store: store, Cached: store.Cached(), Host: machine, Sealer: sealer,
 		Kinds: map[string]tool.Kind{"builtin": builtintool.New(machine)},
 	}
 	in.Tools = kits.Listed
@@ -117,7 +117,7 @@ func Over(t testing.TB, blobs blob.Store, change ...func(*service.Config)) API {
 		MCP:    func(b bridge.Bridge) service.MCP { return &mcpserver.Server{Bridge: b} },
 		Sealer: sealer,
 		Webhooks: &webhook.Sender{Store: store, Host: machine, Log: log, Client: refusing{}, Sealer: sealer,
-			Reads: tenants.SenderReads},
+			CitationFilter: tenants.SenderReads},
 		Models:   &provider.Set{Host: machine, Catalogues: registry.Catalogues(setting.Settings{})},
 		Toolkits: kits,
 		Knowledge: &knowledge.Knowledge{

@@ -232,7 +232,7 @@ func (h *handlers) editBase(ctx context.Context, p tenant.Principal, in *struct 
 }) (*answer[baseView], error) {
 	e, err := h.Knowledge.EditBase(ctx, p, in.ID, in.Precondition(), in.Body.edit())
 	if err == nil && e.Value.Building() != "" {
-		h.Wake(ctx, events.NudgeJob, e.Value.Building(), e.Value.Organization)
+		h.Wake(ctx, events.WakeupJob, e.Value.Building(), e.Value.Organization)
 	}
 	return h.answerBase(ctx, e, err)
 }

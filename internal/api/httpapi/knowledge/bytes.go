@@ -237,7 +237,7 @@ func (in *incoming) read(w http.ResponseWriter, r *http.Request, c *httpapi.Call
 		}
 		return in.readForm(r)
 	}
-	raw, err := in.Hold(w, r, c)
+	raw, err := in.ReadBody(w, r, c)
 	if err == nil {
 		err = in.open(r.Context(), c.Principal)
 	}

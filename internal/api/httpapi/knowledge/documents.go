@@ -260,7 +260,7 @@ func (h *handlers) editDocument(ctx context.Context, p tenant.Principal, in *str
 	}
 }) (*answer[documentView], error) {
 	edit := knowledge.DocumentEdit{Title: in.Body.Title, Language: in.Body.Language, GroupIDs: in.Body.GroupIDs}
-	if patch := in.Body.Metadata; patch.Said {
+	if patch := in.Body.Metadata; patch.Present {
 		edit.Metadata = func(m map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 			return merged(m, patch.Value), nil
 		}
@@ -316,11 +316,11 @@ func (h *handlers) listChunks(ctx context.Context, p tenant.Principal, in *struc
 	DocumentPath
 	httpapi.Paging
 }) (*answer[chunkList], error) {
-	place, err := httpapi.DecodeCursor(in.Cursor)
+	position, err := httpapi.DecodeCursor(in.Cursor)
 	if err != nil {
 		return nil, err
 	}
-	from, err := strconv.Atoi(cmp.Or(place, "0"))
+	from, err := strconv.Atoi(cmp.Or(position, "0"))
 	if err != nil || from < 0 {
 		return nil, problem.InvalidField("query.cursor", "must be the cursor of a previous page")
 	}

@@ -152,9 +152,9 @@ func TestAFormHasDocuments(t *testing.T) {
 	w := l.send("file:one.txt", "1", "metadata", `{"a":true}`, "file:two.txt", "2", "title", "T")
 	require.Equal(t, http.StatusCreated, w.Code, w.Body)
 	for n, name := range []string{"one.txt", "two.txt"} {
-		place := fmt.Sprint("documents.", n, ".")
-		assert.Equal(t, []string{name, "T", "true", "upload"}, []string{at(t, w, place+"source.name"),
-			at(t, w, place+"title"), at(t, w, place+"metadata.a"), at(t, w, place+"source.kind")})
+		prefix := fmt.Sprint("documents.", n, ".")
+		assert.Equal(t, []string{name, "T", "true", "upload"}, []string{at(t, w, prefix+"source.name"),
+			at(t, w, prefix+"title"), at(t, w, prefix+"metadata.a"), at(t, w, prefix+"source.kind")})
 	}
 	one := l.send("file:three.txt", "3")
 	require.Equal(t, http.StatusCreated, one.Code)
@@ -252,8 +252,8 @@ func TestPagesOfDocumentsAndChunks(t *testing.T) {
 		wrong(t, l.Send("GET", path+"?cursor=nonsense", ""), "query.cursor")
 		wrong(t, l.Send("GET", path+"?limit=101", ""), "query.limit")
 	}
-	for _, place := range []string{"x", "-1", "1.5", "99999999999999999999"} {
-		cursor := base64.RawURLEncoding.EncodeToString([]byte("c1:" + place))
+	for _, position := range []string{"x", "-1", "1.5", "99999999999999999999"} {
+		cursor := base64.RawURLEncoding.EncodeToString([]byte("c1:" + position))
 		wrong(t, l.get(long, "/chunks?cursor="+cursor), "query.cursor")
 	}
 	behind := base64.RawURLEncoding.EncodeToString([]byte("c1:1000000"))

@@ -70,8 +70,8 @@ func TestOnlyAClientThatLeavesCancelsItsRun(t *testing.T) {
 		"it leaves a function":   {current, "queued", 14 * time.Minute, false},
 		"of an earlier version":  {earlier, "queued", 0, false},
 	} {
-		for told, meta := range map[string]string{"alone": "", "in a stream": `"progressToken":1`} {
-			t.Run(name+" "+told, func(t *testing.T) {
+		for form, meta := range map[string]string{"alone": "", "in a stream": `"progressToken":1`} {
+			t.Run(name+" "+form, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					e := httpapitest.New(t, func(s *service.Config) {
 						s.MaxStream = c.maxStream

@@ -179,7 +179,7 @@ func (h *handlers) mcpMessage(w http.ResponseWriter, r *http.Request, c *httpapi
 		return err
 	}
 	if streamed {
-		return h.mcpTelling(w, r, c, body, id, handler)
+		return h.streamMCP(w, r, c, body, id, handler)
 	}
 	own := &library{id: id, header: w.Header(), out: w, begin: w.WriteHeader}
 	handler(r.Context()).ServeHTTP(own, r)
@@ -251,9 +251,9 @@ func (h *handlers) left(r *http.Request) func() bool {
 	}
 }
 
-// mcpTelling answers a call with the events of its run. The handler has the request's own context, so it can still
+// streamMCP answers a call with the events of its run. The handler has the request's own context, so it can still
 // write the result when the stream ends.
-func (h *handlers) mcpTelling(
+func (h *handlers) streamMCP(
 	w http.ResponseWriter, r *http.Request, c *httpapi.Call, body []byte, id exactID,
 	handler func(context.Context) http.Handler,
 ) error {
@@ -264,9 +264,9 @@ func (h *handlers) mcpTelling(
 		ContentType: asEvents, Bounded: true,
 		Follow: func(ctx context.Context, out *httpapi.Sink) error {
 			c.Release() // it is small
-			told := &library{id: id, header: http.Header{}, out: out, begin: func(int) {}}
-			handler(ctx).ServeHTTP(told, r)
-			refused, kind, text := told.refusal()
+			response := &library{id: id, header: http.Header{}, out: out, begin: func(int) {}}
+			handler(ctx).ServeHTTP(response, r)
+			refused, kind, text := response.refusal()
 			switch { // the stream has begun: a refusal of the library is the answer to the call
 			case refused == 0:
 			case strings.HasPrefix(kind, asJSON):

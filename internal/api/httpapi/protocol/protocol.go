@@ -67,7 +67,7 @@ func Routes(s *httpapi.Server, c Config) {
 
 // body reads a body of JSON, which counts against the room of bodies until c.Release is called.
 func (h *handlers) body(w http.ResponseWriter, r *http.Request, c *httpapi.Call) ([]byte, error) {
-	body, err := h.Hold(w, r, c)
+	body, err := h.ReadBody(w, r, c)
 	r.Body = http.NoBody // which a stream would keep
 	return body, err
 }

@@ -111,7 +111,7 @@ func (s stopping) Write(p []byte) (int, error) {
 }
 
 // A stream of AG-UI that is cut ends with an error event, for any reason: clients take its mere end for a success.
-func TestAStreamOfAGUIThatIsCutSaysSo(t *testing.T) {
+func TestAStreamOfAGUIThatIsCutEndsWithAnError(t *testing.T) {
 	const cut = `"code":"stream_ended"`
 	for name, end := range map[string]func(e httpapitest.API){
 		"the service stops":        func(e httpapitest.API) { go e.Stop() },
@@ -141,7 +141,7 @@ func TestAStreamOfAGUIThatIsCutSaysSo(t *testing.T) {
 }
 
 // Budgets hold for a call with progress events, whose answer is a stream, as for any other.
-func TestBudgetsHoldForACallThatIsToldOfItsProgress(t *testing.T) {
+func TestBudgetsApplyToACallWithProgressEvents(t *testing.T) {
 	e := httpapitest.New(t)
 	require.Equal(t, http.StatusOK, e.Send("PATCH", "/organization", `{"budget":{"period":"day","max_runs":1}}`).Code)
 	e.Begin(t)
@@ -242,7 +242,7 @@ func TestAMessageOfA2AIsAnsweredWhenItsTaskHasEnded(t *testing.T) {
 	assert.NotEmpty(t, w.Header().Get("X-Agent-Run-Id"))
 }
 
-func TestAServerThatStopsSaysHowATaskOfA2AStands(t *testing.T) {
+func TestAServerThatStopsReturnsTheStateOfATaskOfA2A(t *testing.T) {
 	e, send := waiting(t)
 	stopped := make(chan struct{})
 	w := send(func() {
@@ -278,9 +278,9 @@ func TestALongWaitWhoseRightEndsIsAnsweredWithAnError(t *testing.T) {
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	r.Header.Set("Authorization", "Bearer "+e.Key)
-	told := once{httptest.NewRecorder(), sync.OnceFunc(func() { revoke(t, e) })}
-	e.ServeHTTP(told, r)
-	messages := strings.Split(strings.TrimSpace(told.Body.String()), "\n\n")
+	recorder := once{httptest.NewRecorder(), sync.OnceFunc(func() { revoke(t, e) })}
+	e.ServeHTTP(recorder, r)
+	messages := strings.Split(strings.TrimSpace(recorder.Body.String()), "\n\n")
 	assert.JSONEq(t, `{"jsonrpc":"2.0","id":"a","error":{"code":-32600,
 		"message":"the stream ended early: call get_run to follow the run"}}`,
 		strings.TrimPrefix(messages[len(messages)-1], "data: "))
@@ -465,7 +465,7 @@ func TestAServerThatIsNotThereIsNotFound(t *testing.T) {
 // A stream of a response that ends early ends with an error, whose sequence number is the one to continue after. It has
 // no [DONE]: the SDKs' loops would take the received part for the whole.
 func TestAStreamOfAResponseThatEndsShortIsAnError(t *testing.T) {
-	const asked = `{"model":"Demo","input":"x","stream":true}`
+	const request = `{"model":"Demo","input":"x","stream":true}`
 	last := func(t *testing.T, body string) string {
 		t.Helper()
 		assert.NotContains(t, body, "[DONE]")
@@ -475,14 +475,14 @@ func TestAStreamOfAResponseThatEndsShortIsAnError(t *testing.T) {
 		return data
 	}
 	send := func(e httpapitest.API, w http.ResponseWriter) {
-		r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/responses", strings.NewReader(asked))
+		r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/responses", strings.NewReader(request))
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Authorization", "Bearer "+e.Key)
 		e.ServeHTTP(w, r)
 	}
 	t.Run("after its time", func(t *testing.T) {
 		e := httpapitest.New(t, func(c *service.Config) { c.MaxStream = 2 * time.Second })
-		data := last(t, e.Send("POST", "/responses", asked).Body.String())
+		data := last(t, e.Send("POST", "/responses", request).Body.String())
 		assert.Contains(t, data,
 			`{"type":"error","sequence_number":1,"error":{"type":"server_error","code":"unavailable"`)
 	})

@@ -79,12 +79,12 @@ func (h *handlers) responsesRoutes() {
 }
 
 func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
-	var asked responses.CreateResponse
-	if err := h.read(w, r, c, &asked); err != nil {
+	var request responses.CreateResponse
+	if err := h.read(w, r, c, &request); err != nil {
 		return err
 	}
 	ctx := r.Context()
-	if asked.Stream {
+	if request.Stream {
 		if err := h.TakeSlot(ctx, c); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *htt
 	if err != nil {
 		return err
 	}
-	begun, err := h.Responses.Create(ctx, c.Principal, asked, key, c.ID())
+	begun, err := h.Responses.Create(ctx, c.Principal, request, key, c.ID())
 	if err != nil {
 		return err
 	}
@@ -101,11 +101,11 @@ func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *htt
 	c.Run = responses.RunOf(id)
 	c.Release()
 	httpapi.Replayed(w, begun.Replayed, begun.Mismatch)
-	if asked.Stream {
+	if request.Stream {
 		return h.followResponse(ctx, w, c, id, -1)
 	}
 	var v responses.Response
-	if !asked.Background {
+	if !request.Background {
 		err = h.Responses.WhileSeen(ctx, c.Principal, c.Run, func(waits context.Context) (err error) {
 			v, err = h.Responses.Wait(waits, c.Principal, id, func() error { return h.TakeSlot(ctx, c) })
 			return err
@@ -164,7 +164,7 @@ func (h *handlers) deleteResponse(w http.ResponseWriter, r *http.Request, c *htt
 	if err != nil {
 		return err
 	}
-	h.Wake(r.Context(), events.NudgeJob, job, c.Principal.Organization)
+	h.Wake(r.Context(), events.WakeupJob, job, c.Principal.Organization)
 	return httpapi.WriteJSON(w, http.StatusOK, responses.DeletedResponse{ID: id, Object: "response", Deleted: true})
 }
 

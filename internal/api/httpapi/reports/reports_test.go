@@ -9,7 +9,7 @@ import (
 )
 
 // A cell must not be a formula to a spreadsheet that opens the ledger.
-func TestCellsAreNoFormulas(t *testing.T) {
+func TestCellsAreNotFormulas(t *testing.T) {
 	for cell, want := range map[string]string{
 		"": "", "plain": "plain", "1": "1", "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@a": "'@a", "a=b": "a=b",
 	} {

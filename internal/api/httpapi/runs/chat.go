@@ -157,7 +157,7 @@ func (h *handlers) post(ctx context.Context, p tenant.Principal, f chatForm) (in
 	var posted intake.Posted
 	var err error
 	if f.Version > 0 {
-		f.mistake(p.May(tenant.LevelManage)) // it may be one that is not published
+		f.mistake(p.Authorize(tenant.LevelManage)) // it may be one that is not published
 	}
 	if f.Files, err = h.attach(ctx, p, f); err == nil {
 		posted, err = h.Intake.Post(ctx, p, f.Message)
@@ -219,7 +219,7 @@ func (h *handlers) wait(
 
 // completed writes the result with the two members that the chat's answer has beyond it.
 func (h *handlers) completed(ctx context.Context, w http.ResponseWriter, p tenant.Principal, r record.Run) error {
-	result, err := view.ResultOf(ctx, h.Store, r, h.Tenants.Reads(p))
+	result, err := view.ResultOf(ctx, h.Store, r, h.Tenants.CitationFilter(p))
 	if err != nil {
 		return err
 	}

@@ -149,21 +149,21 @@ func (h *handlers) listChatRuns(ctx context.Context, p tenant.Principal, in *str
 	return httpapi.Body(runList{runs, next}), err
 }
 
-// activeTries bounds how often a chat is read again because its run has ended between two reads.
-const activeTries = 8
+// maxActiveReads bounds how often a chat is read again because its run has ended between two reads.
+const maxActiveReads = 8
 
 // activeOf is the active run of a chat, if there is one. A run that ends gives the chat to its successor in the same
 // commit. So when the run in the chat's row has ended, the chat names another run by now, or none.
 func (h *handlers) activeOf(
 	ctx context.Context, p tenant.Principal, id string, chat record.ChatEntity,
 ) (page record.Page[record.RunEntity], err error) {
-	for range activeTries {
+	for range maxActiveReads {
 		if chat.Value.ActiveRun == "" {
 			return page, nil
 		}
 		rows, err := h.Store.Runs(ctx, p.Scope(), chat.Value.ActiveRun)
 		if err != nil || len(rows) == 1 && rows[0].Value.Status.Active() {
-			return record.Page[record.RunEntity]{Rows: rows, Places: []string{chat.Value.ActiveRun}}, err
+			return record.Page[record.RunEntity]{Rows: rows, Positions: []string{chat.Value.ActiveRun}}, err
 		}
 		if chat, err = h.findChat(ctx, p, id); err != nil {
 			return page, err
@@ -197,7 +197,7 @@ func (h *handlers) listMessages(ctx context.Context, p tenant.Principal, in *str
 	if err != nil {
 		return nil, err
 	}
-	sees, reads := h.Intake.Sees(ctx, p), h.Tenants.Reads(p)
+	sees, reads := h.Intake.Sees(ctx, p), h.Tenants.CitationFilter(p)
 	messages, next, err := httpapi.Filter(ctx, in.Paging, h.turnsOf(p, chat.Value), httpapi.Bounded(
 		func(m message) (v messageView, may bool, err error) {
 			if may, err = sees(m.run); err == nil && may {
@@ -219,7 +219,7 @@ type message struct {
 
 // turnsOf lists the messages of a chat, oldest first. The place of one is its turn and its role.
 func (h *handlers) turnsOf(p tenant.Principal, chat lifecycle.Chat) record.Listing[message] {
-	place := func(turn int, role string) string { return fmt.Sprintf("%d/%s", turn, role) }
+	position := func(turn int, role string) string { return fmt.Sprintf("%d/%s", turn, role) }
 	return func(ctx context.Context, after string, limit int) (page record.Page[message], err error) {
 		turn, half := 0, ""
 		if after != "" {
@@ -238,12 +238,12 @@ func (h *handlers) turnsOf(p tenant.Principal, chat lifecycle.Chat) record.Listi
 				absent := role == "assistant" && e.Value.Output == nil && !e.Value.Outside
 				if !shown && !absent {
 					page.Rows = append(page.Rows, message{e.Value, role})
-					page.Places = append(page.Places, place(e.Value.Turn, role))
+					page.Positions = append(page.Positions, position(e.Value.Turn, role))
 				}
 			}
 		}
 		if next > 0 {
-			page.Next = place(next, "assistant")
+			page.Next = position(next, "assistant")
 		}
 		return page, err
 	}
@@ -256,7 +256,7 @@ func (h *handlers) listRunMessages(
 	if err != nil {
 		return nil, err
 	}
-	list, reads := messageList{Messages: []messageView{}}, h.Tenants.Reads(p)
+	list, reads := messageList{Messages: []messageView{}}, h.Tenants.CitationFilter(p)
 	for _, role := range roles {
 		m, there, err := h.viewMessage(ctx, message{e.Value, role}, reads)
 		if err != nil {

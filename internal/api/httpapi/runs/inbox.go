@@ -64,7 +64,7 @@ func (h *handlers) listInterrupts(
 	if err != nil {
 		return nil, err
 	}
-	known, err := httpapi.Known(ctx, list)
+	known, err := httpapi.NotModified(ctx, list)
 	if err == nil && in.WaitMS > 0 && known {
 		list, err = h.nextInbox(ctx, p, in, after, list, mark)
 	}
@@ -128,8 +128,8 @@ func (h *handlers) inbox(
 			list.Waiting += r.Interrupts
 		}
 	}
-	if len(rest) > 0 && after > inboxPlace(first[len(first)-1].Slot, maxInterrupts-1) {
-		behind := func(i int) bool { return inboxPlace(rest[i].Slot, maxInterrupts) > after }
+	if len(rest) > 0 && after > inboxPosition(first[len(first)-1].Slot, maxInterrupts-1) {
+		behind := func(i int) bool { return inboxPosition(rest[i].Slot, maxInterrupts) > after }
 		rest = rest[sort.Search(len(rest), behind):]
 		first, rest = rest[:min(len(rest), maxWaiting)], rest[min(len(rest), maxWaiting):]
 		if runs, err = h.waiting(ctx, p, in, first); err != nil {
@@ -138,7 +138,7 @@ func (h *handlers) inbox(
 	}
 	list.Interrupts, list.NextCursor, err = h.inboxPage(ctx, p, runs, after, in.Limit)
 	if err == nil && list.NextCursor == nil && len(rest) > 0 {
-		list.NextCursor = httpapi.EncodeCursor(inboxPlace(first[len(first)-1].Slot, maxInterrupts))
+		list.NextCursor = httpapi.EncodeCursor(inboxPosition(first[len(first)-1].Slot, maxInterrupts))
 	}
 	return list, mark, err
 }
@@ -192,7 +192,7 @@ func (h *handlers) inboxPage(
 ) (page []inboxRow, next *string, err error) {
 	page, last, room := []inboxRow{}, "", httpapi.Page{}
 	runs = slices.DeleteFunc(runs, func(r intake.Waiting) bool {
-		return inboxPlace(r.Run.Value.Slots.Organization, maxInterrupts) <= after
+		return inboxPosition(r.Run.Value.Slots.Organization, maxInterrupts) <= after
 	})
 	persons := view.Persons(ctx, h.Store, p.Scope())
 	for some := range slices.Chunk(runs, limit) {
@@ -210,14 +210,14 @@ func (h *handlers) inboxPage(
 				return nil, nil, err
 			}
 			for n, row := range rows {
-				place := inboxPlace(r.Run.Value.Slots.Organization, n)
-				if place <= after {
+				position := inboxPosition(r.Run.Value.Slots.Organization, n)
+				if position <= after {
 					continue
 				}
 				if len(page) == limit || !room.Takes(row) {
 					return page, httpapi.EncodeCursor(last), nil
 				}
-				page, last = append(page, row), place
+				page, last = append(page, row), position
 			}
 		}
 	}
@@ -251,8 +251,8 @@ func (h *handlers) inboxRows(
 // maxInterrupts is more than a pause has.
 const maxInterrupts = 999_999
 
-// inboxPlace is the place of the nth interrupt of the run that has a slot.
-func inboxPlace(slot string, n int) string { return fmt.Sprintf("%s %06d", slot, n) }
+// inboxPosition is the place of the nth interrupt of the run that has a slot.
+func inboxPosition(slot string, n int) string { return fmt.Sprintf("%s %06d", slot, n) }
 
 type verdict struct {
 	Decision  string          `json:"decision" enum:"approve,reject,edit,answer"`
@@ -309,21 +309,21 @@ func (h *handlers) pastInterrupts(
 	}
 	for _, pause := range pauses {
 		for n, i := range pause.Interrupts {
-			if place := pastPlace(pause.Number, n); place > after {
+			if position := pastPosition(pause.Number, n); position > after {
 				v := pastInterrupt{Interrupt: i.Interrupt, Pause: pause.Number}
 				v.Decision.Value = verdictOn(i, pause.Decided)
-				page.Rows, page.Places = append(page.Rows, v), append(page.Places, place)
+				page.Rows, page.Positions = append(page.Rows, v), append(page.Positions, position)
 			}
 		}
 	}
 	if len(pauses) == pausesAtOnce {
-		page.Next = pastPlace(pauses[len(pauses)-1].Number, maxInterrupts)
+		page.Next = pastPosition(pauses[len(pauses)-1].Number, maxInterrupts)
 	}
 	return page, nil
 }
 
-// pastPlace is the place of the nth interrupt of a pause.
-func pastPlace(pause, n int) string { return fmt.Sprintf("%06d %06d", pause, n) }
+// pastPosition is the place of the nth interrupt of a pause.
+func pastPosition(pause, n int) string { return fmt.Sprintf("%06d %06d", pause, n) }
 
 // verdictOn is the decision about an interrupt; nil for none.
 func verdictOn(i record.Interrupt, d *record.Decisions) *verdict {

@@ -98,7 +98,7 @@ func (h *handlers) activePage(p tenant.Principal, q RunQuery) record.Listing[rec
 		}
 		page.Rows, err = h.Store.Runs(ctx, p.Scope(), ids...)
 		for _, e := range page.Rows {
-			page.Places = append(page.Places, e.Value.ID())
+			page.Positions = append(page.Positions, e.Value.ID())
 		}
 		return page, err
 	}

@@ -111,7 +111,7 @@ func (h *handlers) shown(ctx context.Context, p tenant.Principal, e record.RunEn
 	if err != nil {
 		return v, err
 	}
-	return v.For(ctx, h.Tenants.Reads(p))
+	return v.For(ctx, h.Tenants.CitationFilter(p))
 }
 
 // viewed is the answer with a run, unless that could not be had.
@@ -240,7 +240,7 @@ type stepView struct {
 	InputTokens  int64           `json:"input_tokens"`
 	OutputTokens int64           `json:"output_tokens"`
 	FinishReason string          `json:"finish_reason,omitempty" enum:"stop,tool_calls,length"`
-	Tries        int             `json:"tries,omitempty"`
+	Attempts     int             `json:"tries,omitempty"`
 	RequestID    string          `json:"request_id,omitempty" doc:"the id of the call at the model's provider"`
 	LeftOut      int             `json:"left_out,omitempty" doc:"the number of messages that did not fit the model's context"`
 	AnsweredOnly bool            `json:"answered_only,omitempty" doc:"true: earlier turns without an answer were left out, because the provider refused them"`
@@ -263,7 +263,7 @@ func (h *handlers) listSteps(ctx context.Context, p tenant.Principal, in *RunPat
 	}
 	steps, err := h.Store.Steps(ctx, run.Value)
 	if err == nil {
-		steps, err = citation.Shown(ctx, steps, h.Tenants.Reads(p))
+		steps, err = citation.Shown(ctx, steps, h.Tenants.CitationFilter(p))
 	}
 	if err != nil {
 		return nil, err
@@ -280,7 +280,7 @@ func (h *handlers) listSteps(ctx context.Context, p tenant.Principal, in *RunPat
 			InputTokens:  step.InputTokens,
 			OutputTokens: step.OutputTokens,
 			FinishReason: step.Finish,
-			Tries:        step.Tries,
+			Attempts:     step.ModelAttempts,
 			RequestID:    step.RequestID,
 			LeftOut:      step.LeftOut,
 			AnsweredOnly: step.AnsweredOnly,

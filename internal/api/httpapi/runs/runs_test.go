@@ -104,7 +104,7 @@ func (b breaking) Write(p []byte) (int, error) {
 	return b.ResponseRecorder.Write(p)
 }
 
-func TestAStreamThatFailsSaysSoInTheLog(t *testing.T) {
+func TestAStreamThatFailsIsLogged(t *testing.T) {
 	e := httpapitest.New(t)
 	run := e.Begin(t).RunID
 	r := httptest.NewRequest(http.MethodGet, httpapi.Base+"/runs/"+run+"/stream", nil)

@@ -81,7 +81,7 @@ func (h *handlers) follow(
 		return err
 	}
 	answer.Of = run.Value.Whose()
-	scope, reader := c.Principal.Scope(), h.Tenants.Reads(c.Principal)
+	scope, reader := c.Principal.Scope(), h.Tenants.CitationFilter(c.Principal)
 	answer.Follow = func(ctx context.Context, out *httpapi.Sink) error {
 		return h.Hub.Follow(ctx, h.Store, scope, c.Run, h.Heartbeat, func(e stream.Event) error {
 			e, err := e.For(ctx, reader)

@@ -147,19 +147,19 @@ var others = []string{`null`, `true`, `0`, `-1`, `1.5`, `1e300`, `""`, `"x"`, `[
 
 // With any value in the place of a value of a request, the document has the answer. The operations that show an
 // accepted value have the shape of the document.
-func TestWhatAnyValueOfARequestBecomesIsAsTheDocumentSays(t *testing.T) {
+func TestAnyValueOfARequestIsAnsweredAsDocumented(t *testing.T) {
 	t.Parallel()
 	e := httpapitest.New(t, func(c *service.Config) {
 		c.Toolkits.Kinds["http"], c.Toolkits.Kinds["openapi"] = &httptool.Kind{}, &openapitool.Kind{}
 	})
-	asked := map[string]bool{}
+	sampled := map[string]bool{}
 	for _, s := range samples {
-		asked[placeholders.ReplaceAllString(s.operation, "{}")] = true
+		sampled[placeholders.ReplaceAllString(s.operation, "{}")] = true
 	}
 	read(t).each(func(name string, o describedOperation) {
 		name = placeholders.ReplaceAllString(name, "{}")
 		if o.RequestBody != nil && o.RequestBody.Content["application/json"].Schema != nil && elsewhere[name] == "" {
-			assert.True(t, asked[strings.ReplaceAll(name, "tools/{}", "tools/act")], "no sample of %s", name)
+			assert.True(t, sampled[strings.ReplaceAll(name, "tools/{}", "tools/act")], "no sample of %s", name)
 		}
 	})
 	send := func(method, path, body string) *httptest.ResponseRecorder {
@@ -175,7 +175,7 @@ func TestWhatAnyValueOfARequestBecomesIsAsTheDocumentSays(t *testing.T) {
 		method, path, _ := strings.Cut(ids.Replace(s.operation), " ")
 		var whole any
 		require.NoError(t, json.Unmarshal([]byte(ids.Replace(s.body)), &whole), s.body)
-		try := func(body any) *httptest.ResponseRecorder {
+		sendBody := func(body any) *httptest.ResponseRecorder {
 			raw, err := json.Marshal(body)
 			require.NoError(t, err)
 			w := send(method, path, string(raw))
@@ -196,10 +196,10 @@ func TestWhatAnyValueOfARequestBecomesIsAsTheDocumentSays(t *testing.T) {
 			}
 			return w
 		}
-		if w := try(whole); s.reads != nil {
+		if w := sendBody(whole); s.reads != nil {
 			require.Less(t, w.Code, 300, "%s is not accepted: %s", s.operation, w.Body)
 		}
-		mutations(whole, s.fixed, func(mutant any) { try(mutant) })
+		mutations(whole, s.fixed, func(mutant any) { sendBody(mutant) })
 	}
 	t.Logf("%d requests, %d of them accepted", sent, taken)
 	assert.Greater(t, taken, sent/10)
@@ -272,7 +272,7 @@ func mutations(whole any, fixed []string, visit func(any)) {
 }
 
 // The document requires exactly the members that a request needs. It lists every member that a request may have.
-func TestTheDocumentSaysWhatARequestNeeds(t *testing.T) {
+func TestTheDocumentRequiresWhatARequestNeeds(t *testing.T) {
 	t.Parallel()
 	e := httpapitest.New(t, func(c *service.Config) {
 		c.Toolkits.Kinds["http"], c.Toolkits.Kinds["openapi"] = &httptool.Kind{}, &openapitool.Kind{}

@@ -219,7 +219,7 @@ func TestTheDocumentsNamesAreIdentifiers(t *testing.T) {
 }
 
 // Members that an answer always has are required, its lists are never null, and its times are times.
-func TestTheDocumentSaysWhatIsAlwaysThere(t *testing.T) {
+func TestTheDocumentRequiresWhatIsAlwaysThere(t *testing.T) {
 	d := read(t)
 	for name, most := range map[string]int{
 		"Run": 27, "AgentView": 19, "Completed": 10, "Handle": 5, "Error": 5, "CancelledRun": 3, "KeyView": 12,
@@ -361,17 +361,17 @@ func TestTheDocumentHasEvents(t *testing.T) {
 // description then; the race detector would report it.
 func TestTheDocumentIsMadeBesideRequests(t *testing.T) {
 	e := httpapitest.New(t)
-	var asking sync.WaitGroup
+	var wg sync.WaitGroup
 	for range 4 {
-		asking.Go(func() {
+		wg.Go(func() {
 			for range 20 {
 				e.Send("PATCH", "/organization", `{"name":"o"}`)
 			}
 		})
 	}
-	asking.Go(func() {
+	wg.Go(func() {
 		_, err := e.Document()
 		assert.NoError(t, err)
 	})
-	asking.Wait()
+	wg.Wait()
 }

@@ -39,11 +39,11 @@ var entrances = map[string]func(t *testing.T, e httpapitest.API, w words) (accep
 		return true, ""
 	},
 	"Open Responses": func(t *testing.T, e httpapitest.API, w words) (bool, string) {
-		asked := object{"model": e.Agent, "input": w.text, "background": true}
+		request := object{"model": e.Agent, "input": w.text, "background": true}
 		if w.chat != "" {
-			asked["conversation"] = w.chat
+			request["conversation"] = w.chat
 		}
-		raw, err := json.Marshal(asked)
+		raw, err := json.Marshal(request)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func TestTheFieldsOfFormsThatAreReadAreThoseOfTheDocument(t *testing.T) {
 		properties, _ := schema["properties"].(object)
 		require.NotEmpty(t, properties, name)
 		for field, described := range properties {
-			if holdsFiles(described.(object)) {
+			if acceptsFiles(described.(object)) {
 				refused := refusedFields(t, e, method, path, field, "f.txt", 300<<10)
 				assert.NotContains(t, refused, field, "%s: the file %s", name, field)
 				continue
@@ -63,8 +63,8 @@ func TestTheFieldsOfFormsThatAreReadAreThoseOfTheDocument(t *testing.T) {
 	assert.Equal(t, 4, forms)
 }
 
-// holdsFiles reports whether a field is for files.
-func holdsFiles(described object) bool {
+// acceptsFiles reports whether a field is for files.
+func acceptsFiles(described object) bool {
 	if items, is := described["items"].(object); is {
 		described = items
 	}

@@ -201,7 +201,7 @@ func (h *handlers) redeliver(ctx context.Context, p tenant.Principal, in *struct
 	if err != nil {
 		return nil, err
 	}
-	h.Wake(ctx, events.NudgeWebhook, d.NudgeID(), d.Organization)
+	h.Wake(ctx, events.WakeupWebhook, d.WakeupID(), d.Organization)
 	return httpapi.Body(viewDelivery(d)), nil
 }
 

@@ -43,9 +43,9 @@ func (p *page) section(name string) {
 
 var errNotThere = fmt.Errorf("not there")
 
-// look finds the element that a screen reader would name so, and the first of several.
-func (p *page) look(ctx context.Context, role, name string) (cdp.BackendNodeID, error) {
-	all, err := p.lookAll(ctx, role, name)
+// query finds the element that a screen reader would name so, and the first of several.
+func (p *page) query(ctx context.Context, role, name string) (cdp.BackendNodeID, error) {
+	all, err := p.queryAll(ctx, role, name)
 	if err == nil && len(all) == 0 {
 		err = errNotThere
 	}
@@ -55,8 +55,8 @@ func (p *page) look(ctx context.Context, role, name string) (cdp.BackendNodeID, 
 	return all[0], nil
 }
 
-// lookAll finds everything that a screen reader would call so.
-func (p *page) lookAll(ctx context.Context, role, name string) (all []cdp.BackendNodeID, err error) {
+// queryAll finds everything that a screen reader would call so.
+func (p *page) queryAll(ctx context.Context, role, name string) (all []cdp.BackendNodeID, err error) {
 	root, err := dom.GetDocument().Do(ctx)
 	if err != nil {
 		return nil, err
@@ -75,19 +75,19 @@ func (p *page) find(role, name string) cdp.BackendNodeID {
 	p.t.Helper()
 	var found cdp.BackendNodeID
 	p.until(fmt.Sprintf("a %s %q", role, name), func(ctx context.Context) (err error) {
-		found, err = p.look(ctx, role, name)
+		found, err = p.query(ctx, role, name)
 		return err
 	})
 	return found
 }
 
 // until repeats something until it succeeds.
-func (p *page) until(what string, try func(context.Context) error) {
+func (p *page) until(what string, action func(context.Context) error) {
 	p.t.Helper()
 	var last error
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		ctx, cancel := context.WithTimeout(p.ctx, patience)
-		last = chromedp.Run(ctx, chromedp.ActionFunc(try))
+		last = chromedp.Run(ctx, chromedp.ActionFunc(action))
 		cancel()
 		if last == nil {
 			return
@@ -127,7 +127,7 @@ func (p *page) gone(text string) {
 func (p *page) click(role, name string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("a click on the %s %q", role, name), func(ctx context.Context) error {
-		all, err := p.lookAll(ctx, role, name)
+		all, err := p.queryAll(ctx, role, name)
 		if err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func clickOn(ctx context.Context, id cdp.BackendNodeID) error {
 	if err != nil {
 		return err
 	}
-	const place = `async function() {
+	const script = `async function() {
 		this.scrollIntoView({ block: 'nearest', inline: 'nearest' })
 		const box = () => {
 			const { left, top, width, height } = this.getBoundingClientRect()
@@ -172,14 +172,14 @@ func clickOn(ctx context.Context, id cdp.BackendNodeID) error {
 		kinds.forEach((k) => addEventListener(k, judge, true))
 		return [x, y]
 	}`
-	call := runtime.CallFunctionOn(place).WithObjectID(node.ObjectID).WithAwaitPromise(true).WithReturnByValue(true)
-	said, thrown, err := call.Do(ctx)
+	call := runtime.CallFunctionOn(script).WithObjectID(node.ObjectID).WithAwaitPromise(true).WithReturnByValue(true)
+	result, thrown, err := call.Do(ctx)
 	if err == nil && thrown != nil {
 		err = thrown
 	}
 	var at [2]float64
 	if err == nil {
-		err = json.Unmarshal(said.Value, &at)
+		err = json.Unmarshal(result.Value, &at)
 	}
 	if err != nil {
 		return err
@@ -193,8 +193,8 @@ func clickOn(ctx context.Context, id cdp.BackendNodeID) error {
 			return err
 		}
 	}
-	said, thrown, err = runtime.Evaluate(`window.judged.end(), window.judged.hit`).WithReturnByValue(true).Do(ctx)
-	if err == nil && thrown == nil && string(said.Value) != "true" {
+	result, thrown, err = runtime.Evaluate(`window.judged.end(), window.judged.hit`).WithReturnByValue(true).Do(ctx)
+	if err == nil && thrown == nil && string(result.Value) != "true" {
 		return fmt.Errorf("it moved away")
 	}
 	return err
@@ -204,7 +204,7 @@ func clickOn(ctx context.Context, id cdp.BackendNodeID) error {
 func (p *page) fill(label, text string) {
 	p.t.Helper()
 	p.until("the field "+label, func(ctx context.Context) error {
-		id, err := p.look(ctx, "textbox", label)
+		id, err := p.query(ctx, "textbox", label)
 		if err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (p *page) types(role, label, text string) {
 	p.t.Helper()
 	p.focus(role, label)
 	p.do(chromedp.ActionFunc(func(ctx context.Context) error {
-		id, err := p.look(ctx, role, label)
+		id, err := p.query(ctx, role, label)
 		if err == nil {
 			err = onNode(ctx, id, `function() { this.select() }`)
 		}
@@ -235,7 +235,7 @@ func (p *page) types(role, label, text string) {
 func (p *page) focus(role, name string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("a %s %q", role, name), func(ctx context.Context) error {
-		id, err := p.look(ctx, role, name)
+		id, err := p.query(ctx, role, name)
 		if err == nil {
 			err = dom.Focus().WithBackendNodeID(id).Do(ctx)
 		}
@@ -253,12 +253,12 @@ func (p *page) of(role, name, function string) (answer string) {
 			return err
 		}
 		call := runtime.CallFunctionOn(function).WithObjectID(node.ObjectID).WithReturnByValue(true)
-		said, thrown, err := call.Do(ctx)
+		result, thrown, err := call.Do(ctx)
 		if err == nil && thrown != nil {
 			err = thrown
 		}
 		if err == nil {
-			err = json.Unmarshal(said.Value, &answer)
+			err = json.Unmarshal(result.Value, &answer)
 		}
 		return err
 	}))
@@ -281,7 +281,7 @@ func (p *page) attribute(role, name, attribute string) string {
 func (p *page) choose(label, option string) {
 	p.t.Helper()
 	p.until("the list "+label, func(ctx context.Context) error {
-		id, err := p.look(ctx, "combobox", label)
+		id, err := p.query(ctx, "combobox", label)
 		if err != nil {
 			return err
 		}
@@ -342,8 +342,8 @@ func (p *page) picture(name string) {
 	}
 }
 
-// looks sets the page's width, and whether the system is dark.
-func (p *page) looks(width int64, dark bool) {
+// emulate sets the page's width, and whether the system is dark.
+func (p *page) emulate(width int64, dark bool) {
 	scheme := "light"
 	if dark {
 		scheme = "dark"

@@ -92,13 +92,13 @@ func (p *program) run(environ ...string) {
 	out, err := p.command.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, p.command.Start())
-	said := make([]byte, 0, 1024)
-	for piece := make([]byte, 512); greeting.FindSubmatch(said) == nil; {
+	output := make([]byte, 0, 1024)
+	for piece := make([]byte, 512); greeting.FindSubmatch(output) == nil; {
 		n, err := out.Read(piece)
-		require.NoError(t, err, string(said))
-		said = append(said, piece[:n]...)
+		require.NoError(t, err, string(output))
+		output = append(output, piece[:n]...)
 	}
-	p.url = string(greeting.FindSubmatch(said)[1])
+	p.url = string(greeting.FindSubmatch(output)[1])
 	p.addr = strings.TrimPrefix(p.url, "http://")
 	go func() { _, _ = io.Copy(io.Discard, out) }()
 	key, err := os.ReadFile(filepath.Join(p.dir, "operator.key"))
@@ -116,7 +116,7 @@ type object = map[string]any
 // send sends a request to the API; it must succeed.
 func (p *program) send(method, path string, body any) object {
 	p.t.Helper()
-	status, v := p.try(method, path, body)
+	status, v := p.request(method, path, body)
 	require.Less(p.t, status, 300, "%s %s: %v", method, path, v)
 	return v
 }
@@ -127,7 +127,7 @@ func (p *program) makes(member, path string, body any) string {
 	return p.send("POST", path, body)[member].(string)
 }
 
-func (p *program) try(method, path string, body any) (int, object) {
+func (p *program) request(method, path string, body any) (int, object) {
 	p.t.Helper()
 	var sent io.Reader
 	kind := "application/json"

@@ -29,7 +29,7 @@ import (
 type pretended struct {
 	*httptest.Server
 	runs  int
-	looks atomic.Int64 // at the first page
+	polls atomic.Int64 // at the first page
 	pages atomic.Int64 // requested pages of runs
 }
 
@@ -52,7 +52,7 @@ func pretend(t *testing.T, runs int) *pretended {
 		answer(path, func(*http.Request) any { return object{list: []any{}, "next_cursor": nil} })
 	}
 	answer("/interrupts", func(*http.Request) any {
-		return object{"interrupts": []any{}, "next_cursor": nil, "waiting": s.looks.Load() % 3}
+		return object{"interrupts": []any{}, "next_cursor": nil, "waiting": s.polls.Load() % 3}
 	})
 	answer("/runs", func(r *http.Request) any { return s.page(r) })
 	s.Server = httptest.NewServer(mux)
@@ -63,20 +63,20 @@ func pretend(t *testing.T, runs int) *pretended {
 // page is a page of runs, newest first. Those of the first page go on at each request, and a new one comes now and
 // then.
 func (s *pretended) page(r *http.Request) any {
-	look := int(s.looks.Load())
+	poll := int(s.polls.Load())
 	s.pages.Add(1)
 	limit, _ := strconv.Atoi(r.FormValue("limit"))
-	from := s.runs + look/10
+	from := s.runs + poll/10
 	if c := r.FormValue("cursor"); c != "" {
 		from, _ = strconv.Atoi(c)
 	} else {
-		s.looks.Add(1)
+		s.polls.Add(1)
 	}
 	rows, next := []any{}, any(nil)
 	for n := from; n > 0 && len(rows) < limit; n-- {
 		rows = append(rows, object{"run_id": fmt.Sprintf("%024x", n), "chat_id": "c", "agent_id": "a", "user_id": "u",
-			"status": []string{"queued", "running", "completed"}[(n+look)%3], "created_at": "2026-01-02T03:04:05.678Z",
-			"active_ms": look, "usage": object{"input_tokens": look, "output_tokens": n}})
+			"status": []string{"queued", "running", "completed"}[(n+poll)%3], "created_at": "2026-01-02T03:04:05.678Z",
+			"active_ms": poll, "usage": object{"input_tokens": poll, "output_tokens": n}})
 	}
 	if from > limit {
 		next = strconv.Itoa(from - limit)
@@ -103,7 +103,7 @@ func TestAListOfTenThousandRunsDrawsOnlyWhatIsInView(t *testing.T) {
 		Rows, Added float64 // together in the page; elements that came in one frame
 		Text        string
 	}
-	asked := s.pages.Load()
+	requested := s.pages.Load()
 	const scroll = `new Promise((resolve) => {
 		const begun = performance.now()
 		let rows = 0, added = 0, most = 0
@@ -126,13 +126,13 @@ func TestAListOfTenThousandRunsDrawsOnlyWhatIsInView(t *testing.T) {
 	ctx, cancel := context.WithTimeout(tab.ctx, 90*time.Second)
 	defer cancel()
 	require.NoError(t, chromedp.Run(ctx, chromedp.Evaluate(scroll, &seen, awaited)))
-	asked = s.pages.Load() - asked
+	requested = s.pages.Load() - requested
 	t.Logf("%s: at most %.0f rows in the page, %.0f new elements in a frame; %d pages requested",
-		seen.Text, seen.Rows, seen.Added, asked)
+		seen.Text, seen.Rows, seen.Added, requested)
 	assert.Regexp(t, `^10,0\d\d`, seen.Text)
 	assert.Less(t, seen.Rows, 400.0)
 	assert.Less(t, seen.Added, 400*40.0, "elements of the rows in view")
-	assert.Less(t, asked, int64(400), "pages: a hundred, and those in view again as time passes")
+	assert.Less(t, requested, int64(400), "pages: a hundred, and those in view again as time passes")
 }
 
 // The page receives as many updates as in an hour, each of them different from the last. It holds no more at the end.
@@ -149,12 +149,12 @@ func TestAnHourOfUpdatesLeavesNothingBehind(t *testing.T) {
 	tab.signIn("key")
 	tab.visit("#/runs")
 	tab.find("heading", "Runs")
-	after := func(looks int64) map[string]float64 {
-		end := s.looks.Load() + looks
-		for s.looks.Load() < end {
+	after := func(polls int64) map[string]float64 {
+		end := s.polls.Load() + polls
+		for s.polls.Load() < end {
 			tab.do(chromedp.Sleep(50 * time.Millisecond))
 		}
-		return tab.holds()
+		return tab.countObjects()
 	}
 	before, hour := after(100), after(900)
 	t.Logf("before: %v; after 900 updates: %v", before, hour)
@@ -163,8 +163,8 @@ func TestAnHourOfUpdatesLeavesNothingBehind(t *testing.T) {
 	assert.LessOrEqual(t, hour["JSHeapUsedSize"], before["JSHeapUsedSize"]+3<<20)
 }
 
-// holds counts the objects of the page, after a garbage collection.
-func (p *page) holds() map[string]float64 {
+// countObjects counts the objects of the page, after a garbage collection.
+func (p *page) countObjects() map[string]float64 {
 	all := map[string]float64{}
 	collect := heapprofiler.CollectGarbage()
 	p.do(runtime.ReleaseObjectGroup(held), collect, collect, chromedp.ActionFunc(func(ctx context.Context) error {
@@ -205,7 +205,7 @@ func TestStreamsChartsAndDialogsLeaveNothingBehind(t *testing.T) {
 		}
 		tab.visit("#/nowhere")
 		tab.find("heading", "Not found")
-		return tab.holds()
+		return tab.countObjects()
 	}
 	before, after := round(4), round(16)
 	t.Logf("before: %v; after 16 more rounds: %v", before, after)

@@ -92,16 +92,16 @@ func TestAMessageIsSentOnceAndWhatWasTypedMeanwhileStays(t *testing.T) {
 	tab.click("button", "Send")
 	tab.see("The service cannot be reached.")
 	assert.Equal(t, "only once", tab.value("textbox", "Message"))
-	hold := make(chan bool)
+	release := make(chan bool)
 	way.goesWrong(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodPost {
-			<-hold
+			<-release
 		}
 		return false
 	})
 	tab.click("button", "Send")
 	tab.fill("Message", "the next one")
-	close(hold)
+	close(release)
 	tab.see("You said: only once")
 	tab.do(chromedp.Sleep(300 * time.Millisecond))
 	assert.Equal(t, "the next one", tab.value("textbox", "Message"))
@@ -143,13 +143,13 @@ func TestOthersThanApproversAreNotOfferedToDecide(t *testing.T) {
 	run := p.as(key).send("POST", "/chat", formOf("agent_id", agent, "chat_id", "theirs",
 		"message", `/tool echo {"text":"x"}`))["run_id"].(string)
 	tab := signedIn(t, p.as(key), "")
-	for _, place := range []string{"#/inbox", "#/runs/" + run, "#/chat/theirs"} {
-		tab.visit(place)
+	for _, path := range []string{"#/inbox", "#/runs/" + run, "#/chat/theirs"} {
+		tab.visit(path)
 		tab.see("The agent's approvers decide this")
 		tab.until("no offer", func(ctx context.Context) error {
 			for _, name := range []string{"Approve", "Reject"} {
-				if _, err := tab.look(ctx, "button", name); err == nil {
-					return fmt.Errorf("%s is offered at %s", name, place)
+				if _, err := tab.query(ctx, "button", name); err == nil {
+					return fmt.Errorf("%s is offered at %s", name, path)
 				}
 			}
 			return nil

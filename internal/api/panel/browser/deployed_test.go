@@ -58,19 +58,19 @@ const (
 
 // site serves a site that a story has the service reach: at any address, or at the address that the deployment is
 // configured with.
-func site(t *testing.T, place int, h http.HandlerFunc) *httptest.Server {
+func site(t *testing.T, index int, h http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
 	if deployed(t) != nil {
 		n, err := strconv.Atoi(os.Getenv("SITES"))
 		require.NoError(t, err, "SITES")
-		require.Less(t, place, n, "SITES")
-		l, err := net.FileListener(os.NewFile(uintptr(3+place), "site"))
+		require.Less(t, index, n, "SITES")
+		l, err := net.FileListener(os.NewFile(uintptr(3+index), "site"))
 		require.NoError(t, err)
 		require.NoError(t, s.Listener.Close())
 		s.Listener = l
 	}
-	if place == siteReceiver {
+	if index == siteReceiver {
 		s.StartTLS()
 	} else {
 		s.Start()

@@ -126,7 +126,7 @@ func TestWhatTakesSomethingAwayAsks(t *testing.T) {
 }
 
 // An agent's page shows which of its tools need an approval.
-func TestAnAgentSaysWhichToolsNeedApproval(t *testing.T) {
+func TestAnAgentShowsWhichToolsNeedApproval(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	tab := signedIn(t, p, "#/agents/"+careful(p))
@@ -146,7 +146,7 @@ func TestACurrencyIsTakenBack(t *testing.T) {
 }
 
 // A refusal that ends in days has the time in days.
-func TestABudgetThatIsUsedUpSaysUntilWhen(t *testing.T) {
+func TestABudgetThatIsUsedUpShowsWhenItEnds(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	p.send("PATCH", "/organization", object{"budget": object{"period": "month", "max_runs": 1}})

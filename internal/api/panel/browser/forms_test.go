@@ -15,7 +15,7 @@ import (
 )
 
 // Broken JSON is not sent, and neither is the text before it. An invalid number is not left out.
-func TestWhatIsNoValueIsNotSent(t *testing.T) {
+func TestAnInvalidValueIsNotSent(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	url := "https://receiver.invalid"

@@ -88,17 +88,17 @@ func TestALateRefusalDoesNotAskToSignInAgain(t *testing.T) {
 	way := newBetween(t, p)
 	tab := signedInThrough(t, way, p, "#/groups")
 	tab.fill("Name", "Readers")
-	held, asked := make(chan bool), make(chan bool, 1)
+	held, requested := make(chan bool), make(chan bool, 1)
 	way.goesWrong(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodPost {
 			return refuses("GET", "/interrupts", http.StatusUnauthorized)(w, r)
 		}
-		asked <- true
+		requested <- true
 		<-held
 		return refuses("POST", "/groups", http.StatusUnauthorized)(w, r)
 	})
 	tab.click("button", "Create group")
-	<-asked
+	<-requested
 	tab.find("dialog", "Sign in again")
 	way.goesWrong(nil)
 	second := p.makes("key", "/api-keys", object{"name": "second", "level": "admin"})
@@ -113,7 +113,7 @@ func TestALateRefusalDoesNotAskToSignInAgain(t *testing.T) {
 }
 
 // A page, or a row, that breaks shows an error, and the rest of the panel goes on.
-func TestAPageThatBreaksSaysSo(t *testing.T) {
+func TestAPageThatBreaksShowsAnError(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	way := newBetween(t, p)

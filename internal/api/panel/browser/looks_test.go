@@ -43,7 +43,7 @@ func furnished(t *testing.T, p *program) [][2]string {
 	ready(p, base, document)
 	for i, message := range []string{"What is new?", "/fail the printer is on fire",
 		"a longer story\n/sleep 300ms\n/stream 10 20ms", `/tool calculate {"expression":"6*7"}`, "thanks"} {
-		_, _ = p.try("POST", "/chat", formOf("agent_id", demo, "chat_id", fmt.Sprintf("talk-%d", i%2),
+		_, _ = p.request("POST", "/chat", formOf("agent_id", demo, "chat_id", fmt.Sprintf("talk-%d", i%2),
 			"message", message, "title", []string{"What is new?", "The printer"}[i%2],
 			"callback_url", "https://receiver.invalid/hook"))
 	}
@@ -107,7 +107,7 @@ func TestNoPageBreaksARuleOfAccessibility(t *testing.T) {
 	t.Parallel()
 	rules := axe(t)
 	p := start(t)
-	places := furnished(t, p)
+	routes := furnished(t, p)
 	tab := open(t, p.url)
 	tab.do(cdppage.SetBypassCSP(true), chromedp.Reload())
 	tab.find("button", "Sign in")
@@ -115,17 +115,17 @@ func TestNoPageBreaksARuleOfAccessibility(t *testing.T) {
 	tab.signIn(p.key)
 	for _, dark := range []bool{false, true} {
 		for _, width := range []int64{1280, 375} {
-			tab.looks(width, dark)
-			for _, place := range places {
-				tab.visit(place[1])
+			tab.emulate(width, dark)
+			for _, route := range routes {
+				tab.visit(route[1])
 				tab.settled()
 				tab.evaluate(`document.querySelectorAll('details').forEach((d) => { d.open = true })
 					document.querySelector('td [aria-label^="Choose "]')?.click()`, nil)
 				tab.settled()
-				tab.obeys(t, rules, fmt.Sprintf("%s, %d wide, dark: %t", place[0], width, dark))
+				tab.obeys(t, rules, fmt.Sprintf("%s, %d wide, dark: %t", route[0], width, dark))
 				var wide int64
 				tab.do(chromedp.Evaluate(`document.documentElement.scrollWidth`, &wide))
-				assert.LessOrEqual(t, wide, width, "%s scrolls sideways at %d", place[0], width)
+				assert.LessOrEqual(t, wide, width, "%s scrolls sideways at %d", route[0], width)
 			}
 		}
 	}
@@ -147,9 +147,9 @@ func TestNoDialogOrErrorBreaksARuleOfAccessibility(t *testing.T) {
 	t.Parallel()
 	rules := axe(t)
 	p := start(t)
-	places := map[string]string{}
-	for _, place := range furnished(t, p) {
-		places[place[0]] = place[1]
+	paths := map[string]string{}
+	for _, route := range furnished(t, p) {
+		paths[route[0]] = route[1]
 	}
 	user := p.makes("user_id", "/users", object{"email": "m@example.com", "role": "member"})
 	reader := p.makes("key", "/api-keys", object{"name": "reader", "level": "read", "user_id": user})
@@ -158,8 +158,8 @@ func TestNoDialogOrErrorBreaksARuleOfAccessibility(t *testing.T) {
 	tab.do(cdppage.SetBypassCSP(true), chromedp.Reload())
 	tab.signIn(p.key)
 	for _, dark := range []bool{false, true} {
-		tab.looks(375, dark)
-		for _, over := range []struct{ place, button, dialog string }{
+		tab.emulate(375, dark)
+		for _, over := range []struct{ page, button, dialog string }{
 			{"run-waits", "Cancel run", "Cancel this run?"}, {"runs", "Stop", "Stop runs"}, {"runs", "Go to", "Go to"},
 			{"agents", "Import", "Import an agent"}, {"agent", "Delete", "Delete Careful clerk?"},
 			{"agent", "Differences of version 2", "Version 2 compared with the previous one"},
@@ -167,7 +167,7 @@ func TestNoDialogOrErrorBreaksARuleOfAccessibility(t *testing.T) {
 			{"document", "Replace content", "Replace the content of Leave"},
 			{"webhooks", "Rotate secret", "The new secret"},
 		} {
-			tab.visit(places[over.place])
+			tab.visit(paths[over.page])
 			tab.settled()
 			tab.click("button", over.button)
 			tab.find("dialog", over.dialog)
@@ -175,11 +175,11 @@ func TestNoDialogOrErrorBreaksARuleOfAccessibility(t *testing.T) {
 			tab.do(chromedp.Reload())
 			tab.find("link", "Overview")
 		}
-		tab.visit(places["inbox"])
+		tab.visit(paths["inbox"])
 		tab.click("button", "Edit")
 		tab.fill("expression", "7")
 		tab.obeys(t, rules, "arguments under edit")
-		tab.visit(places["groups"])
+		tab.visit(paths["groups"])
 		tab.settled()
 		way.goesWrong(refuses("POST", "/groups", 503))
 		tab.fill("Name", "x")
@@ -189,13 +189,13 @@ func TestNoDialogOrErrorBreaksARuleOfAccessibility(t *testing.T) {
 		way.goesWrong(func(w http.ResponseWriter, r *http.Request) bool {
 			return r.Method == http.MethodGet && r.URL.Path != "/api/v1/me" && refuses("GET", "", 503)(w, r)
 		})
-		for _, place := range []string{"overview", "runs", "run", "chat", "inbox", "agent", "analytics"} {
-			tab.visit(places[place])
+		for _, name := range []string{"overview", "runs", "run", "chat", "inbox", "agent", "analytics"} {
+			tab.visit(paths[name])
 			tab.see("Not now.")
-			tab.obeys(t, rules, place+" that cannot be read")
+			tab.obeys(t, rules, name+" that cannot be read")
 		}
 		way.goesWrong(refuses("GET", "/interrupts", 401))
-		tab.visit(places["runs"])
+		tab.visit(paths["runs"])
 		tab.find("dialog", "Sign in again")
 		tab.obeys(t, rules, "signing in over the page")
 		way.goesWrong(nil)
@@ -205,8 +205,8 @@ func TestNoDialogOrErrorBreaksARuleOfAccessibility(t *testing.T) {
 	}
 	tab.click("button", "Forget key")
 	tab.signIn(reader)
-	for name, place := range places {
-		tab.visit(place)
+	for name, path := range paths {
+		tab.visit(path)
 		tab.until("a page", func(context.Context) error {
 			var there bool
 			if tab.evaluate(`!!document.querySelector('main h1')`, &there); !there {
@@ -242,24 +242,24 @@ func TestScreenshots(t *testing.T) {
 		t.Skip("make screenshots takes them")
 	}
 	p := start(t)
-	places := furnished(t, p)
+	routes := furnished(t, p)
 	tab := open(t, p.url)
 	only := os.Getenv("ONLY")
 	for _, dark := range []bool{false, true} {
 		for _, width := range []int64{1280, 375} {
-			tab.looks(width, dark)
+			tab.emulate(width, dark)
 			if tab.text(); strings.Contains(tab.text(), "Sign in") {
 				tab.picture(shot("sign-in", width, dark))
 				tab.signIn(p.key)
 			}
-			for _, place := range places {
-				if only != "" && !strings.Contains(only, place[0]) {
+			for _, route := range routes {
+				if only != "" && !strings.Contains(only, route[0]) {
 					continue
 				}
-				tab.visit(place[1])
+				tab.visit(route[1])
 				tab.settled()
 				tab.do(chromedp.Sleep(600 * time.Millisecond)) // charts draw, first words come
-				tab.picture(shot(place[0], width, dark))
+				tab.picture(shot(route[0], width, dark))
 			}
 		}
 	}

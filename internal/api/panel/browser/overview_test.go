@@ -10,12 +10,12 @@ import (
 )
 
 // The overview counts active work, and names the work that needs a user.
-func TestTheOverviewSaysHowThingsStand(t *testing.T) {
+func TestTheOverviewShowsActiveAndWaitingWork(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	base := p.send("POST", "/knowledge-bases", object{"name": "Handbook"})["knowledge_base_id"].(string)
 	p.send("POST", "/knowledge-bases/"+base+"/documents", fileOf("scan.pdf", "%PDF-1.7 and nothing more"))
-	_, _ = p.try("POST", "/chat", formOf("agent_id", p.demo(), "message", "/fail the printer is on fire"))
+	_, _ = p.request("POST", "/chat", formOf("agent_id", p.demo(), "message", "/fail the printer is on fire"))
 	p.send("POST", "/chat", formOf("agent_id", p.demo(), "message", "/ask Which city?"))
 	p.send("POST", "/chat", formOf("agent_id", p.demo(), "wait", "false", "message", "/sleep 60s"))
 	tab := signedIn(t, p, "")
@@ -39,7 +39,7 @@ func TestAnOperatorActsInAnotherOrganization(t *testing.T) {
 	tab.choose("Organization", "Tenant")
 	tab.section("Settings")
 	tab.until("the name of the other organization", func(ctx context.Context) error {
-		_, err := tab.look(ctx, "heading", "Organization")
+		_, err := tab.query(ctx, "heading", "Organization")
 		return err
 	})
 	tab.see("Tenant")

@@ -223,10 +223,10 @@ func TestPeopleAreManaged(t *testing.T) {
 func TestADeliveryIsSeenAndSentAgain(t *testing.T) {
 	t.Parallel()
 	taken := make(chan string, 10)
-	var tries atomic.Int64
+	var attempts atomic.Int64
 	receiver := site(t, siteReceiver, func(w http.ResponseWriter, r *http.Request) {
 		taken <- r.Header.Get("Webhook-Id")
-		if tries.Add(1) == 3 {
+		if attempts.Add(1) == 3 {
 			time.Sleep(time.Second) // it is slow, so that the page is read while the try is under way
 		}
 		w.WriteHeader(http.StatusTeapot)
@@ -314,9 +314,9 @@ func TestAMessageTakesFilesAlong(t *testing.T) {
 	tab.see("You said: look at this")
 	tab.saves()
 	run := p.send("GET", "/runs", nil)["runs"].([]any)[0].(object)["run_id"].(string)
-	for n, place := range []string{"", "#/runs/" + run} {
-		if place != "" {
-			tab.visit(place)
+	for n, path := range []string{"", "#/runs/" + run} {
+		if path != "" {
+			tab.visit(path)
 			tab.find("heading", run)
 		}
 		tab.click("button", "Download notes.txt")
@@ -325,7 +325,7 @@ func TestAMessageTakesFilesAlong(t *testing.T) {
 }
 
 // A member sees on every page the level that it needs, and the page does not break.
-func TestAMemberIsToldWhichLevelAPageNeeds(t *testing.T) {
+func TestAMemberSeesWhichLevelAPageNeeds(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	user := p.send("POST", "/users", object{"email": "m@example.com", "role": "member"})

@@ -24,7 +24,7 @@ func TestWhatIsNotAnsweredIsAskedForAgain(t *testing.T) {
 }
 
 // A stream on which nothing comes any more, not even a sign of life, is opened again.
-func TestAStreamThatFallsSilentIsOpenedAnew(t *testing.T) {
+func TestAStreamThatFallsSilentIsOpenedAgain(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	way := newBetween(t, p)
@@ -47,9 +47,9 @@ func TestAPageRenewsItselfWhileSomebodyEdits(t *testing.T) {
 	tab := signedInThrough(t, way, p, "#/runs/"+run)
 	tab.click("button", "Edit")
 	tab.find("textbox", "text")
-	asked := way.times("GET", "/runs/"+run)
+	before := way.times("GET", "/runs/"+run)
 	tab.until("the page asking again", func(context.Context) error {
-		if way.times("GET", "/runs/"+run) < asked+2 {
+		if way.times("GET", "/runs/"+run) < before+2 {
 			return errNotThere
 		}
 		return nil

@@ -40,7 +40,7 @@ func TestAKeyIsMadeUsedSeenAndRevoked(t *testing.T) {
 	tab.clickIn("Story key", "Revoke")
 	tab.click("button", "Confirm")
 	tab.gone("Story key")
-	status, refused := user.try("GET", "/me", nil)
+	status, refused := user.request("GET", "/me", nil)
 	assert.Equal(t, 401, status)
 	assert.Equal(t, "invalid_api_key", refused["code"])
 }
@@ -337,7 +337,7 @@ func TestAnAnswerFullOfHTMLAndScriptDoesNothing(t *testing.T) {
 }
 
 // Two browsers look at the same chat: each message of one appears in the other.
-func TestTwoBrowsersAtOnce(t *testing.T) {
+func TestTwoBrowsersInTheSameChat(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	p.send("POST", "/chat", formOf("agent_id", p.demo(), "chat_id", "both", "message", "first"))

@@ -62,9 +62,9 @@ func TestAnAnswerThatGrowsTooLongBecomesTextOnce(t *testing.T) {
 	tab.click("button", "Send")
 	tab.see(unformatted)
 	tab.find("button", "Send")
-	var looks []string
-	tab.evaluate(`window.looks`, &looks)
-	assert.Equal(t, []string{"formatted", "text"}, looks)
+	var formats []string
+	tab.evaluate(`window.looks`, &formats)
+	assert.Equal(t, []string{"formatted", "text"}, formats)
 }
 
 // A part of a page that cannot be shown has an error; the rest of the page is there.

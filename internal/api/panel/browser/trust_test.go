@@ -24,28 +24,28 @@ const hostile = `<img src=x onerror="document.title='taken'"><script>document.ti
 func TestMarkupOfOthersIsTextOnEveryPage(t *testing.T) {
 	t.Parallel()
 	p := start(t)
-	say := func(v string) string { return v + " " + hostile }
-	base := p.makes("knowledge_base_id", "/knowledge-bases", object{"name": say("base"), "description": hostile})
-	document := p.makes("document_id", "/knowledge-bases/"+base+"/documents", object{"title": say("document"),
+	withMarkup := func(v string) string { return v + " " + hostile }
+	base := p.makes("knowledge_base_id", "/knowledge-bases", object{"name": withMarkup("base"), "description": hostile})
+	document := p.makes("document_id", "/knowledge-bases/"+base+"/documents", object{"title": withMarkup("document"),
 		"text":     "# " + hostile + "\n\nEverybody has twenty-six days of holiday. " + hostile,
 		"metadata": object{"note": hostile}})
 	ready(p, base, document)
-	agent := p.makes("agent_id", "/agents", object{"name": say("agent"), "description": hostile,
+	agent := p.makes("agent_id", "/agents", object{"name": withMarkup("agent"), "description": hostile,
 		"instructions": hostile, "knowledge_base_ids": []string{base}, "approval": object{"mode": "always"}})
 	p.send("PATCH", "/agents/"+agent, object{"instructions": hostile + hostile})
-	group := p.makes("group_id", "/groups", object{"name": say("group"), "description": hostile})
-	user := p.makes("user_id", "/users", object{"email": "ada@example.com", "name": say("user"), "role": "member",
+	group := p.makes("group_id", "/groups", object{"name": withMarkup("group"), "description": hostile})
+	user := p.makes("user_id", "/users", object{"email": "ada@example.com", "name": withMarkup("user"), "role": "member",
 		"group_ids": []string{group}})
-	key := p.makes("api_key_id", "/api-keys", object{"name": say("key"), "level": "run", "user_id": user})
+	key := p.makes("api_key_id", "/api-keys", object{"name": withMarkup("key"), "level": "run", "user_id": user})
 	cited := p.makes("run_id", "/chat", formOf("agent_id", agent, "chat_id", "cited", "title", hostile,
 		"message", hostile+"\n/search days of holiday", "callback_url", "https://receiver.invalid/hook",
 		"metadata", `{"note":"<img src=x onerror=1>"}`))
 	asks := p.makes("run_id", "/chat", formOf("agent_id", agent, "chat_id", "asks", "title", hostile, "message",
 		`/tool echo {"text":"<img src=x onerror=1>"}`+"\n/ask "+hostile))
-	_, _ = p.try("POST", "/chat", formOf("agent_id", agent, "chat_id", "fails", "message", "/fail "+hostile))
-	p.send("PATCH", "/organization", object{"name": say("organization")})
+	_, _ = p.request("POST", "/chat", formOf("agent_id", agent, "chat_id", "fails", "message", "/fail "+hostile))
+	p.send("PATCH", "/organization", object{"name": withMarkup("organization")})
 	tab := signedIn(t, p, "")
-	for _, place := range []string{
+	for _, path := range []string{
 		"#/overview", "#/chat", "#/chat/cited", "#/chat/asks", "#/chat/fails",
 		"#/runs", "#/runs/" + cited, "#/runs/" + asks,
 		"#/inbox", "#/agents", "#/agents/" + agent, "#/toolkits", "#/knowledge", "#/knowledge/" + base,
@@ -53,17 +53,17 @@ func TestMarkupOfOthersIsTextOnEveryPage(t *testing.T) {
 		"#/users", "#/users/" + user, "#/groups", "#/groups/" + group,
 		"#/api-keys", "#/api-keys/" + key, "#/webhooks", "#/analytics", "#/audit-log", "#/settings",
 	} {
-		tab.visit(place)
+		tab.visit(path)
 		tab.settled()
 		tab.evaluate(`document.querySelectorAll('details').forEach((d) => { d.open = true })`, nil)
 		tab.settled()
 		var found []string
 		tab.evaluate(`[...document.querySelectorAll('img, [onerror], main script, a[href^="javascript:"]')]
 			.map((e) => e.outerHTML)`, &found)
-		assert.Empty(t, found, place)
+		assert.Empty(t, found, path)
 		var title string
 		tab.do(chromedp.Title(&title))
-		assert.NotEqual(t, "taken", title, place)
+		assert.NotEqual(t, "taken", title, path)
 	}
 	tab.visit("#/knowledge")
 	tab.fill("Search for", "days of holiday")
@@ -266,12 +266,12 @@ func TestThePanelAsksWithMeasure(t *testing.T) {
 	run := p.makes("run_id", "/chat", formOf("agent_id", p.demo(), "message", "hello"))
 	way := newBetween(t, p)
 	tab := signedInThrough(t, way, p, "#/overview")
-	for place, most := range map[string]int{"#/overview": 18, "#/runs/" + run: 14, "#/agents/" + p.demo(): 14} {
-		tab.visit(place)
+	for path, most := range map[string]int{"#/overview": 18, "#/runs/" + run: 14, "#/agents/" + p.demo(): 14} {
+		tab.visit(path)
 		tab.settled()
 		tab.do(chromedp.Sleep(time.Second))
 		before := way.total(http.MethodGet)
 		tab.do(chromedp.Sleep(12 * time.Second))
-		assert.LessOrEqual(t, way.total(http.MethodGet)-before, most, "requests in 12 s at %s", place)
+		assert.LessOrEqual(t, way.total(http.MethodGet)-before, most, "requests in 12 s at %s", path)
 	}
 }

@@ -57,7 +57,7 @@ function outside() {
 func (p *page) keepsItsWidth(t *testing.T, what string) {
 	t.Helper()
 	for _, width := range []int64{1280, 375} {
-		p.looks(width, width == 375)
+		p.emulate(width, width == 375)
 		var found []string
 		p.do(chromedp.Evaluate(sideways, &found, awaited))
 		assert.Empty(t, found, "%s, %d wide", what, width)
@@ -101,18 +101,18 @@ func TestLongWordsOfOthersStayWithinThePage(t *testing.T) {
 		"role": "member", "group_ids": []string{group}})
 	key := p.makes("api_key_id", "/api-keys", object{"name": word(100), "level": "run", "user_id": user})
 	hook := "https://receiver.invalid/" + word(300)
-	said := p.makes("run_id", "/chat", formOf("agent_id", agent, "chat_id", word(100), "title", word(100),
+	answered := p.makes("run_id", "/chat", formOf("agent_id", agent, "chat_id", word(100), "title", word(100),
 		"message", wideText()+"\n/search goes on", "callback_url", hook,
 		"metadata", `{"`+word(40)+`":"`+word(200)+`"}`))
 	asks := p.makes("run_id", "/chat", formOf("agent_id", agent, "chat_id", "asks", "title", word(100), "message",
 		`/tool calculate {"expression":"`+word(400)+`"}`+"\n/ask "+word(400)))
-	_, broken := p.try("POST", "/chat", formOf("agent_id", agent, "chat_id", "fails", "message", "/fail "+word(400)))
+	_, broken := p.request("POST", "/chat", formOf("agent_id", agent, "chat_id", "fails", "message", "/fail "+word(400)))
 	p.send("PATCH", "/organization", object{"name": word(100)})
 	delivery := p.send("GET", "/webhooks/deliveries", nil)["deliveries"].([]any)[0].(object)["delivery_id"].(string)
 	tab := signedIn(t, p, "")
-	for _, place := range []string{
+	for _, path := range []string{
 		"#/overview", "#/chat", "#/chat/" + word(100), "#/chat/asks", "#/chat/fails",
-		"#/runs", "#/runs/" + said, "#/runs/" + asks, "#/runs/" + broken["run_id"].(string),
+		"#/runs", "#/runs/" + answered, "#/runs/" + asks, "#/runs/" + broken["run_id"].(string),
 		"#/inbox", "#/agents", "#/agents/" + agent, "#/toolkits", "#/knowledge", "#/knowledge?status=failed",
 		"#/knowledge/" + base, "#/knowledge/" + base + "/" + document + "?from=2&to=60",
 		"#/knowledge/" + base + "/" + failed,
@@ -121,12 +121,12 @@ func TestLongWordsOfOthersStayWithinThePage(t *testing.T) {
 	} {
 		tab.visit("#/nowhere") // so that the next page is the one that is measured
 		tab.find("heading", "Not found")
-		tab.visit(place)
+		tab.visit(path)
 		tab.gone("This page does not exist.")
 		tab.settled()
 		tab.evaluate(`document.querySelectorAll('details').forEach((d) => { d.open = true })`, nil)
 		tab.settled()
-		tab.keepsItsWidth(t, place)
+		tab.keepsItsWidth(t, path)
 	}
 	tab.visit("#/knowledge")
 	tab.fill("Search for", "on and on")

@@ -67,13 +67,13 @@ type Exporter struct {
 	wake   chan struct{} // there is a batch
 	turn   chan struct{} // held by the goroutine that sends
 
-	mu      sync.Mutex
-	spans   []sdktrace.ReadOnlySpan
-	dropped int64
-	told    int64 // of the dropped, by Lost
-	failing bool
-	pause   time.Duration
-	quiet   time.Time // nothing is sent before
+	mu       sync.Mutex
+	spans    []sdktrace.ReadOnlySpan
+	dropped  int64
+	reported int64 // of the dropped, by Lost
+	failing  bool
+	pause    time.Duration
+	quiet    time.Time // nothing is sent before
 }
 
 // New makes an exporter. It fails if the endpoint or a header cannot be used.
@@ -132,8 +132,8 @@ func (e *Exporter) Dropped() int64 {
 func (e *Exporter) Lost() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	n := e.dropped - e.told
-	e.told = e.dropped
+	n := e.dropped - e.reported
+	e.reported = e.dropped
 	return n
 }
 
@@ -248,10 +248,10 @@ func (e *Exporter) post(
 		return 0, 0, err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	said, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	raw, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	switch answer.StatusCode {
 	case http.StatusOK, http.StatusAccepted, http.StatusNoContent:
-		return rejected(said, len(spans)), 0, nil
+		return rejected(raw, len(spans)), 0, nil
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
 		again = time.Duration(min(max(seconds, 0), 60)) * time.Second
@@ -263,15 +263,15 @@ func (e *Exporter) post(
 
 // rejected counts the spans that a response lists as rejected, at most all of them.
 func rejected(answer []byte, sent int) int64 {
-	var said struct {
+	var result struct {
 		PartialSuccess struct {
 			RejectedSpans json.RawMessage `json:"rejectedSpans"` // int64 are texts in this JSON, or numbers
 		} `json:"partialSuccess"`
 	}
-	if json.Unmarshal(answer, &said) != nil {
+	if json.Unmarshal(answer, &result) != nil {
 		return 0
 	}
-	n, _ := strconv.ParseInt(strings.Trim(string(said.PartialSuccess.RejectedSpans), `"`), 10, 64)
+	n, _ := strconv.ParseInt(strings.Trim(string(result.PartialSuccess.RejectedSpans), `"`), 10, 64)
 	return min(max(n, 0), int64(sent))
 }
 

@@ -87,19 +87,19 @@ func (w *world) receive(answer http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, _ := io.ReadAll(unpacked)
-	asked := ptraceotlp.NewExportRequest()
-	if err := asked.UnmarshalJSON(body); err != nil {
+	request := ptraceotlp.NewExportRequest()
+	if err := request.UnmarshalJSON(body); err != nil {
 		http.Error(answer, err.Error(), http.StatusBadRequest)
 		return
 	}
-	spans := asked.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+	spans := request.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans()
 	for _, s := range spans.All() {
 		w.got = append(w.got, s.Name())
 		w.spans = s
 	}
 	w.batches = append(w.batches, spans.Len())
-	said, _ := ptraceotlp.NewExportResponse().MarshalJSON()
-	_, _ = answer.Write(said)
+	response, _ := ptraceotlp.NewExportResponse().MarshalJSON()
+	_, _ = answer.Write(response)
 }
 
 func ended(name string) tracetest.SpanStub {
@@ -174,9 +174,9 @@ func TestSpansAreSentInBatches(t *testing.T) {
 // again after a pause, which is longer each time.
 func TestAReceiverThatRefusesIsLeftAlone(t *testing.T) {
 	w := open(t, nil)
-	asked := 0
+	requests := 0
 	w.answer = func(answer http.ResponseWriter, _ *http.Request) {
-		asked++
+		requests++
 		answer.WriteHeader(http.StatusServiceUnavailable)
 	}
 	for range 5000 {
@@ -186,15 +186,15 @@ func TestAReceiverThatRefusesIsLeftAlone(t *testing.T) {
 	for range 10 {
 		w.Flush(t.Context())
 	}
-	assert.Equal(t, 1, asked)
+	assert.Equal(t, 1, requests)
 	for _, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
-		before := asked
+		before := requests
 		w.later(wait - time.Millisecond)
 		w.Flush(t.Context())
-		assert.Equal(t, before, asked, wait)
+		assert.Equal(t, before, requests, wait)
 		w.later(time.Millisecond)
 		w.Flush(t.Context())
-		assert.Equal(t, before+1, asked, wait)
+		assert.Equal(t, before+1, requests, wait)
 	}
 	assert.Equal(t, 1, strings.Count(w.log.String(), "level=WARN"), "it is said once")
 	w.answer = nil
@@ -205,7 +205,7 @@ func TestAReceiverThatRefusesIsLeftAlone(t *testing.T) {
 	assert.Contains(t, w.log.String(), "traces can be sent again")
 }
 
-func TestAnAnswerSaysWhatBecomesOfABatch(t *testing.T) {
+func TestAnAnswerReportsWhatBecomesOfABatch(t *testing.T) {
 	for _, c := range []struct {
 		status  int
 		body    string
@@ -305,7 +305,7 @@ func TestARequestIsSigned(t *testing.T) {
 	assert.Contains(t, w.log.String(), "no credentials")
 }
 
-func TestWhatCannotBeUsedIsSaid(t *testing.T) {
+func TestInvalidOptionsAreReported(t *testing.T) {
 	for _, o := range []otlp.Options{
 		{Endpoint: ""}, {Endpoint: "collector:4318"}, {Endpoint: "ftp://x"}, {Endpoint: "http://"},
 		{Endpoint: "http://x", Headers: []string{"x"}}, {Endpoint: "http://x", Headers: []string{"x=%zz"}},

@@ -199,9 +199,9 @@ func (w *world) checkTable(s *state) {
 func (w *world) checkEnd(s *state) {
 	a, _ := w.audit(s)
 	accepted, resumed := map[string]bool{}, map[string]bool{}
-	deleted := slices.ContainsFunc(s.clients, func(n *node) bool { return n.left.(told).deleted })
+	deleted := slices.ContainsFunc(s.clients, func(n *node) bool { return n.left.(confirmed).deleted })
 	for _, n := range s.clients {
-		t := n.left.(told)
+		t := n.left.(confirmed)
 		for _, id := range t.accepted {
 			accepted[id] = true
 		}

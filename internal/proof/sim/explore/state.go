@@ -55,8 +55,8 @@ type state struct {
 
 // fuse is a timer that was set.
 type fuse struct {
-	at    time.Duration
-	nudge string
+	at     time.Duration
+	wakeup string
 }
 
 func (s *state) copy() *state {
@@ -98,7 +98,7 @@ func (s *state) name(seed maphash.Seed) uint64 {
 	}
 	for _, f := range s.alarms {
 		number(uint64(f.at)) //nolint:gosec // as above
-		_, _ = h.WriteString(f.nudge)
+		_, _ = h.WriteString(f.wakeup)
 	}
 	number(s.left.name())
 	return h.Sum64()
@@ -113,9 +113,9 @@ func nameOf(n *node) uint64 {
 
 // choice is a possible next event.
 type choice struct {
-	what  event
-	actor int    // a client, or a worker from 100 on
-	nudge string // that is received
+	what   event
+	actor  int    // a client, or a worker from 100 on
+	wakeup string // that is received
 }
 
 const firstWorker = 100
@@ -178,9 +178,9 @@ func (w *world) choices(s *state) (list []choice) {
 			offer(n, actor, mayCrash)
 		}
 	}
-	for i, nudge := range s.queue {
-		if idle >= 0 && (i == 0 || s.queue[i-1] != nudge) {
-			list = append(list, choice{what: take, actor: idle, nudge: nudge})
+	for i, wakeup := range s.queue {
+		if idle >= 0 && (i == 0 || s.queue[i-1] != wakeup) {
+			list = append(list, choice{what: take, actor: idle, wakeup: wakeup})
 		}
 	}
 	if s.left.Lapses > 0 {
@@ -245,9 +245,9 @@ func (w *world) after(s *state, c choice) *state {
 	s = s.copy()
 	switch c.what {
 	case take:
-		i := slices.Index(s.queue, c.nudge)
+		i := slices.Index(s.queue, c.wakeup)
 		s.queue = slices.Delete(s.queue, i, i+1)
-		s.work(w, c.actor-firstWorker, c.nudge)
+		s.work(w, c.actor-firstWorker, c.wakeup)
 	case passLease:
 		s.left.Lapses--
 		s.pass(lapse)
@@ -310,20 +310,20 @@ func (w *world) step(s *state, n *node, how event) *node {
 }
 
 // take records the receipt of a wakeup, and returns how often it was received before.
-func (s *state) take(nudge string) (before int) {
+func (s *state) take(wakeup string) (before int) {
 	for _, t := range s.taken {
-		if t == nudge {
+		if t == wakeup {
 			before++
 		}
 	}
-	s.taken = append(s.taken, nudge)
+	s.taken = append(s.taken, wakeup)
 	slices.Sort(s.taken)
 	return before
 }
 
 // work starts a worker's handling of a wakeup.
-func (s *state) work(w *world, worker int, nudge string) {
-	s.workers[worker] = w.next(w.begin(w.handling(nudge, s.take(nudge))), seen{now: s.now})
+func (s *state) work(w *world, worker int, wakeup string) {
+	s.workers[worker] = w.next(w.begin(w.handling(wakeup, s.take(wakeup))), seen{now: s.now})
 	if s.workers[worker].next == nil {
 		s.workers[worker] = nil
 	}
@@ -345,63 +345,63 @@ func (s *state) pass(d time.Duration) {
 		if f.at > s.now {
 			return false
 		}
-		s.put(f.nudge)
+		s.put(f.wakeup)
 		return true
 	})
 }
 
-func (s *state) put(nudge string) {
-	s.queue = append(s.queue, nudge)
+func (s *state) put(wakeup string) {
+	s.queue = append(s.queue, wakeup)
 	slices.Sort(s.queue)
 }
 
 var errUntold = &table.Error{Kind: table.Unknown, Err: errors.New("nobody knows")}
 
 // make makes a call.
-func (w *world) make(s *state, n *node, how event) (told seen) {
+func (w *world) make(s *state, n *node, how event) (result seen) {
 	ctx, c := context.Background(), n.next
-	told.now = s.now
+	result.now = s.now
 	switch c.kind {
 	case get:
-		told.items, told.err = s.table.Get(ctx, c.keys...)
+		result.items, result.err = s.table.Get(ctx, c.keys...)
 	case query:
-		told.items, told.err = s.table.Query(ctx, c.reach)
+		result.items, result.err = s.table.Query(ctx, c.reach)
 	case list:
-		told.entries, told.err = s.table.List(ctx, c.index, c.reach)
+		result.entries, result.err = s.table.List(ctx, c.index, c.reach)
 	case due:
-		told.entries, told.err = s.table.Due(ctx, c.shard, c.until, c.limit)
+		result.entries, result.err = s.table.Due(ctx, c.shard, c.until, c.limit)
 	case commit:
-		told.err = w.commit(s, n.life, c)
+		result.err = w.commit(s, n.life, c)
 		if how == goOnUntold {
 			s.left.Unanswered--
-			if told.err == nil {
-				told.err = errUntold
+			if result.err == nil {
+				result.err = errUntold
 			}
 		}
 	case send:
-		if c.message.Nudge.Kind != events.NudgeRun {
+		if c.message.Wakeup.Kind != events.WakeupRun {
 			break // there are no webhook senders here
 		}
-		switch nudge := c.message.Nudge.ID; how {
+		switch wakeup := c.message.Wakeup.ID; how {
 		case loseIt:
 			s.left.Lost--
 		case doubleIt:
 			s.left.Doubled--
-			s.put(nudge)
-			s.put(nudge)
+			s.put(wakeup)
+			s.put(wakeup)
 		default:
-			s.put(nudge)
+			s.put(wakeup)
 		}
 	case alarm:
 		if c.at.Sub(epoch) <= s.now {
-			s.put(c.message.Nudge.ID)
+			s.put(c.message.Wakeup.ID)
 			break
 		}
-		s.alarms = append(s.alarms, fuse{c.at.Sub(epoch), c.message.Nudge.ID})
+		s.alarms = append(s.alarms, fuse{c.at.Sub(epoch), c.message.Wakeup.ID})
 		slices.SortFunc(s.alarms, func(a, b fuse) int { return cmp.Compare(a.at, b.at) })
 	case begin, answer:
 	}
-	return told
+	return result
 }
 
 func (w *world) commit(s *state, who *life, c *call) error {
@@ -450,5 +450,5 @@ func (c choice) words(s *state) string {
 	if n != nil && n.next != nil {
 		what = ": " + n.next.String()
 	}
-	return who + c.what.String() + " " + c.nudge + what
+	return who + c.what.String() + " " + c.wakeup + what
 }

@@ -72,7 +72,7 @@ func (c *call) String() string {
 		}
 		return fmt.Sprint("writes ", keys)
 	case send:
-		return fmt.Sprint("sends ", c.message.Nudge.Kind, " ", c.message.Nudge.ID)
+		return fmt.Sprint("sends ", c.message.Wakeup.Kind, " ", c.message.Wakeup.ID)
 	default:
 		return string(c.kind)
 	}

@@ -105,12 +105,12 @@ func (w *world) deploy(t *tape) *deployment {
 		Caps: tenants.Caps, StartDeadline: startDeadline}
 	d.intake = &intake.Intake{Executor: executor, Store: d.store, Tenants: tenants, Host: t}
 	d.worker = &worker.Worker{
-		Executor: executor, Store: d.store, Known: d.store.Known(),
+		Executor: executor, Store: d.store, Cached: d.store.Cached(),
 		Hub:  stream.New(nil, stream.Polling{Every: time.Second}, t, log),
 		Host: t, Log: log, Lease: lease, PauseExpiry: pauseExpiry,
 		Tick: lease, Loop: &agent.Loop{Models: map[string]model.Model{"demo": demomodel.New(t)}, Host: t},
-		Tools:    toolbox{},
-		MayReach: tenants.SenderMayReach, Reads: tenants.SenderReads,
+		Tools:     toolbox{},
+		CanAccess: tenants.SenderMayReach, CitationFilter: tenants.SenderReads,
 		TextOf: reader.Here(d.store),
 	}
 	d.sweeper = &sweep.Sweeper{Executor: executor, Store: d.store, Queue: t, Host: t, Log: log}
@@ -124,7 +124,7 @@ func (toolbox) Open(context.Context, string, []string) ([]tool.Offer, error)   {
 func (toolbox) Listed(context.Context, string, []string) ([]tool.Offer, error) { return nil, nil }
 
 func (w *world) tenants(store *record.Store, h host.Host) *tenant.Tenants {
-	return tenant.New(store, store.Known(), h, tenant.Defaults{
+	return tenant.New(store, store.Cached(), h, tenant.Defaults{
 		UserCap: w.UserCap, OrganizationCap: orgCap, RateLimit: 1, RateBurst: 1, ActiveLimit: 5 * time.Minute,
 	}, nil)
 }
@@ -214,19 +214,19 @@ type Script func(c *Client)
 // Client makes requests. When a process dies during a request, the client makes the same request to the next
 // process.
 type Client struct {
-	world  *world
-	tape   *tape
-	name   string
-	at     int // number of the request
-	keys   int
-	run    string    // that it found to be active
-	parked [2]string // the run that it is parked behind, and its own id
-	again  bool      // the request is repeated, as a process died
-	told   told
+	world     *world
+	tape      *tape
+	name      string
+	at        int // number of the request
+	keys      int
+	run       string    // that it found to be active
+	parked    [2]string // the run that it is parked behind, and its own id
+	again     bool      // the request is repeated, as a process died
+	confirmed confirmed
 }
 
-// told has a client's knowledge from responses.
-type told struct {
+// confirmed has a client's knowledge from responses.
+type confirmed struct {
 	accepted  []string // messages, by the ids of the runs that they are or will become
 	cancelled []string
 	withdrawn []string
@@ -239,7 +239,7 @@ func (w *world) client(n int, script Script) *life {
 	return &life{name: name, lead: func(t *tape) any {
 		c := &Client{world: w, tape: t, name: name}
 		script(c)
-		return c.told
+		return c.confirmed
 	}}
 }
 
@@ -247,7 +247,7 @@ func (w *world) client(n int, script Script) *life {
 func (c *Client) request(do func(ctx context.Context, d *deployment)) {
 	c.at++
 	c.again = false
-	for before := c.told; ; c.again = true {
+	for before := c.confirmed; ; c.again = true {
 		died := false
 		func() {
 			defer func() {
@@ -256,10 +256,10 @@ func (c *Client) request(do func(ctx context.Context, d *deployment)) {
 					panic(r)
 				}
 				if died = r != nil; died {
-					c.told = before // it got no response to the completed request
+					c.confirmed = before // it got no response to the completed request
 				}
 			}()
-			c.tape.rest(fmt.Sprint(c.at, c.again, c.keys, c.parked, c.run, c.told))
+			c.tape.rest(fmt.Sprint(c.at, c.again, c.keys, c.parked, c.run, c.confirmed))
 			do(context.Background(), c.world.deploy(c.tape))
 			c.tape.call(call{kind: answer})
 		}()
@@ -290,10 +290,10 @@ func (c *Client) post(m intake.Message, refusals ...string) {
 	case err != nil:
 		c.expect(err, refusals...)
 	case posted.Parked != nil:
-		c.told.accepted = append(c.told.accepted, posted.Parked.ParkedID)
+		c.confirmed.accepted = append(c.confirmed.accepted, posted.Parked.ParkedID)
 		c.parked = [2]string{posted.Run.RunID, posted.Parked.ParkedID}
 	default:
-		c.told.accepted = append(c.told.accepted, posted.Run.RunID)
+		c.confirmed.accepted = append(c.confirmed.accepted, posted.Run.RunID)
 	}
 }
 
@@ -317,7 +317,7 @@ func (c *Client) Cancel(chat string) {
 		e, err := d.intake.Cancel(ctx, c.world.who, c.run, "")
 		c.expect(err)
 		if e.Value.Status.Active() || e.Value.Status == lifecycle.Cancelled {
-			c.told.cancelled = append(c.told.cancelled, c.run)
+			c.confirmed.cancelled = append(c.confirmed.cancelled, c.run)
 		}
 	})
 }
@@ -336,7 +336,7 @@ func (c *Client) Withdraw() {
 			c.expect(err, "already_started")
 		}
 		if err == nil || problem.Is(err, "not_found") {
-			c.told.withdrawn = append(c.told.withdrawn, c.parked[1])
+			c.confirmed.withdrawn = append(c.confirmed.withdrawn, c.parked[1])
 		}
 	})
 }
@@ -351,7 +351,7 @@ func (c *Client) Delete(chat string) {
 		if !c.again || !problem.Is(err, "not_found") { // the process that died may have done it
 			c.expect(err)
 		}
-		c.told.deleted = true
+		c.confirmed.deleted = true
 	})
 }
 
@@ -377,7 +377,7 @@ func (c *Client) Resume(chat string) {
 		_, err = d.intake.Resume(ctx, c.world.who, c.run, c.name, list, nil, nil)
 		c.expect(err, "not_awaiting_input", "interrupts_mismatch")
 		if err == nil {
-			c.told.resumed = append(c.told.resumed, fmt.Sprintf("%s/%d", c.run, e.Value.Pause))
+			c.confirmed.resumed = append(c.confirmed.resumed, fmt.Sprintf("%s/%d", c.run, e.Value.Pause))
 		}
 	})
 }
@@ -393,7 +393,7 @@ func (c *Client) Followup(chat, text string) {
 		posted, err := d.intake.Followup(ctx, c.world.who, c.run, text, key)
 		c.expect(err, "run_not_active", "parked_queue_full")
 		if err == nil {
-			c.told.accepted = append(c.told.accepted, posted.Parked.ParkedID)
+			c.confirmed.accepted = append(c.confirmed.accepted, posted.Parked.ParkedID)
 		}
 	})
 }

@@ -64,13 +64,13 @@ type hunt struct {
 // find returns the seed that finds a bug, and the broken invariant; 0: none did.
 func (h *hunt) find(t *testing.T, bug int, b planted.Bug) (seed int, what string) {
 	if noted := h.noted[b.Name]; noted > 0 {
-		if seed, what = h.try(t, bug, noted, 1, ""); seed > 0 {
+		if seed, what = h.runSeeds(t, bug, noted, 1, ""); seed > 0 {
 			h.note(t, b.Name, seed, false)
 			return seed, what
 		}
 	}
 	for first, n := 1, 4; first <= *seeds; first, n = first+n, min(2*n, 2000) {
-		if seed, what = h.try(t, bug, first, n, b.Worlds()); seed > 0 {
+		if seed, what = h.runSeeds(t, bug, first, n, b.Worlds()); seed > 0 {
 			h.note(t, b.Name, seed, true)
 			return seed, what
 		}
@@ -95,9 +95,9 @@ func (h *hunt) note(t *testing.T, name string, seed int, again bool) {
 
 var found = regexp.MustCompile(`seed (\d+): (.*)`)
 
-// try runs n seeds with a bug, as far as their worlds are of a kind. It returns the first seed that finds it, and the
+// runSeeds runs n seeds with a bug, as far as their worlds are of a kind. It returns the first seed that finds it, and the
 // broken invariant; 0: none did.
-func (h *hunt) try(t *testing.T, bug, first, n int, worlds string) (seed int, what string) {
+func (h *hunt) runSeeds(t *testing.T, bug, first, n int, worlds string) (seed int, what string) {
 	out, failed := h.program.run(t, bug, "-test.run", "TestSimulation", "-first", strconv.Itoa(first), "-seeds",
 		strconv.Itoa(n), "-worlds", worlds)
 	if !failed {
@@ -110,7 +110,7 @@ func (h *hunt) try(t *testing.T, bug, first, n int, worlds string) (seed int, wh
 	}
 	// A bug may also break the simulated world itself: a panic counts as found, but names no seed.
 	for s := first; n > 1 && seed == 0 && s < first+n; s++ {
-		seed, what = h.try(t, bug, s, 1, worlds)
+		seed, what = h.runSeeds(t, bug, s, 1, worlds)
 	}
 	if seed == 0 {
 		seed, what = first, "the simulated world broke: "+firstLine(out)
@@ -126,7 +126,7 @@ func (h *hunt) passesWithout(t *testing.T, seed int) {
 	if known {
 		return
 	}
-	broken, what := h.try(t, 0, seed, 1, "")
+	broken, what := h.runSeeds(t, 0, seed, 1, "")
 	require.Zero(t, broken, "seed %d fails without any bug: %s", seed, what)
 	h.mu.Lock()
 	h.good[seed] = true

@@ -15,11 +15,11 @@ func ExampleQueue() {
 	q := localqueue.New()
 	defer q.Close()
 	for _, m := range []struct{ id, group string }{{"run-1", "busy"}, {"run-2", "busy"}, {"run-3", "quiet"}} {
-		_ = q.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: m.id}, Group: m.group})
+		_ = q.Send(ctx, queue.Message{Wakeup: events.Wakeup{Kind: events.WakeupRun, ID: m.id}, Group: m.group})
 	}
 	for n := range 4 {
 		d, err := q.Receive(ctx)
-		fmt.Println(d.Nudge.ID, d.Group, d.Receives, err)
+		fmt.Println(d.Wakeup.ID, d.Group, d.Receives, err)
 		if n == 0 {
 			_ = q.Retry(ctx, d, 0)
 			continue

@@ -28,7 +28,7 @@ func TestContract(t *testing.T) {
 func TestBusyGroupDoesNotStarveAQuietOne(t *testing.T) {
 	q := localqueue.New()
 	send := func(id, group string) {
-		require.NoError(t, q.Send(t.Context(), queue.Message{Nudge: events.Nudge{ID: id}, Group: group}))
+		require.NoError(t, q.Send(t.Context(), queue.Message{Wakeup: events.Wakeup{ID: id}, Group: group}))
 	}
 	for n := range 100 {
 		send(fmt.Sprint("busy-", n), "busy")
@@ -40,7 +40,7 @@ func TestBusyGroupDoesNotStarveAQuietOne(t *testing.T) {
 		second, err = q.Receive(t.Context())
 		require.NoError(t, err)
 	}
-	assert.Equal(t, "quiet", second.Nudge.ID)
+	assert.Equal(t, "quiet", second.Wakeup.ID)
 }
 
 // A message that waits for long is sent again and again. It does not fill the queue.
@@ -48,7 +48,7 @@ func TestEqualMessagesWaitOnce(t *testing.T) { synctest.Test(t, equalMessagesWai
 
 func equalMessagesWaitOnce(t *testing.T) {
 	q := localqueue.New()
-	m := queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: "run"}, Group: "o", User: "u"}
+	m := queue.Message{Wakeup: events.Wakeup{Kind: events.WakeupRun, ID: "run"}, Group: "o", User: "u"}
 	for range 100_001 {
 		require.NoError(t, q.Send(t.Context(), m))
 	}
@@ -66,12 +66,12 @@ func equalMessagesWaitOnce(t *testing.T) {
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-func TestGroupHoldsNoMoreThanItsShare(t *testing.T) { synctest.Test(t, groupHoldsNoMoreThanItsShare) }
+func TestGroupTakesNoMoreThanItsShare(t *testing.T) { synctest.Test(t, groupTakesNoMoreThanItsShare) }
 
-func groupHoldsNoMoreThanItsShare(t *testing.T) {
+func groupTakesNoMoreThanItsShare(t *testing.T) {
 	q := localqueue.Shared(share.Limits{All: 10, Organization: 2})
 	for n, group := range []string{"slow", "slow", "slow", "quick"} {
-		require.NoError(t, q.Send(t.Context(), queue.Message{Nudge: events.Nudge{ID: fmt.Sprint(n)}, Group: group}))
+		require.NoError(t, q.Send(t.Context(), queue.Message{Wakeup: events.Wakeup{ID: fmt.Sprint(n)}, Group: group}))
 	}
 	var slow []queue.Delivery
 	for range 3 {

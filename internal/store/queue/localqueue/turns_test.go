@@ -85,7 +85,7 @@ func TestTurnsAndSharesAreTheModels(t *testing.T) {
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
 		var busy []func() // functions that return the held units
-		hold := func(who share.Holder, end func()) {
+		take := func(who share.Holder, end func()) {
 			part := m.units.Part(who)
 			if part.Take(1) != nil {
 				t.Fatalf("%v was given what it may not have", who)
@@ -100,7 +100,7 @@ func TestTurnsAndSharesAreTheModels(t *testing.T) {
 			want, some := m.next()
 			switch rapid.SampledFrom([]string{"send", "send", "receive", "receive", "end", "reserve"}).Draw(t, "step") {
 			case "send":
-				one := queue.Message{Nudge: events.Nudge{ID: fmt.Sprint(n)}, Group: who.Organization, User: who.User}
+				one := queue.Message{Wakeup: events.Wakeup{ID: fmt.Sprint(n)}, Group: who.Organization, User: who.User}
 				if q.Send(ended, one) != nil {
 					t.Fatal("not sent")
 				}
@@ -111,7 +111,7 @@ func TestTurnsAndSharesAreTheModels(t *testing.T) {
 					t.Fatalf("received %v, %v instead of %v", d.Message, err, want)
 				}
 				if some {
-					hold(holder(want), func() { _ = q.Ack(ended, d) })
+					take(holder(want), func() { _ = q.Ack(ended, d) })
 					m.deliver(want)
 				}
 			case "end":
@@ -126,7 +126,7 @@ func TestTurnsAndSharesAreTheModels(t *testing.T) {
 					t.Fatalf("a place for %v: %v, while %v waits: %v", who, free != nil, want, some)
 				}
 				if free != nil {
-					hold(who, free)
+					take(who, free)
 				}
 			}
 		}
@@ -149,7 +149,7 @@ func TestBasesOfAUserTakeTurns(t *testing.T) {
 	for _, want := range []string{"hog-0", "neighbour", "colleague", "sibling", "hog-1", "hog-2"} {
 		d, err := q.Receive(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, want, d.Nudge.ID)
+		assert.Equal(t, want, d.Wakeup.ID)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestAFullQueueHasPlacesForOthers(t *testing.T) {
 		for user := 0; ; user++ {
 			before := n
 			for q.Send(t.Context(), queue.Message{
-				Nudge: events.Nudge{ID: fmt.Sprint(n)}, Group: group, User: fmt.Sprint(user),
+				Wakeup: events.Wakeup{ID: fmt.Sprint(n)}, Group: group, User: fmt.Sprint(user),
 			}) == nil {
 				n++
 			}
@@ -175,7 +175,7 @@ func TestAFullQueueHasPlacesForOthers(t *testing.T) {
 	d, err := q.Receive(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, "a", d.Group)
-	assert.NoError(t, q.Send(t.Context(), queue.Message{Nudge: events.Nudge{ID: "late"}, Group: "a", User: "0"}))
+	assert.NoError(t, q.Send(t.Context(), queue.Message{Wakeup: events.Wakeup{ID: "late"}, Group: "a", User: "0"}))
 }
 
 // One organization has all units and many messages waiting. A returned unit goes to the next in turn: another
@@ -183,7 +183,7 @@ func TestAFullQueueHasPlacesForOthers(t *testing.T) {
 func TestUnitsThatComeFreeGoRound(t *testing.T) {
 	q := localqueue.Shared(share.Limits{All: 2})
 	send := func(id, group, user string) {
-		require.NoError(t, q.Send(t.Context(), queue.Message{Nudge: events.Nudge{ID: id}, Group: group, User: user}))
+		require.NoError(t, q.Send(t.Context(), queue.Message{Wakeup: events.Wakeup{ID: id}, Group: group, User: user}))
 	}
 	for n := range 10 {
 		send(fmt.Sprint("hog-", n), "a", "hog")
@@ -193,7 +193,7 @@ func TestUnitsThatComeFreeGoRound(t *testing.T) {
 		d, err := q.Receive(t.Context())
 		require.NoError(t, err)
 		held = append(held, d)
-		return d.Nudge.ID
+		return d.Wakeup.ID
 	}
 	assert.Equal(t, "hog-0", take())
 	assert.Equal(t, "hog-1", take())
@@ -213,13 +213,13 @@ func BenchmarkMessage(b *testing.B) {
 			q := localqueue.Shared(share.Limits{All: 320, Reserve: 64})
 			defer q.Close()
 			for n := range min(users, 1) * 99_999 {
-				_ = q.Send(b.Context(), queue.Message{Nudge: events.Nudge{ID: fmt.Sprint(n)}, Group: "hog",
+				_ = q.Send(b.Context(), queue.Message{Wakeup: events.Wakeup{ID: fmt.Sprint(n)}, Group: "hog",
 					User: fmt.Sprint(n % users)})
 			}
 			for range take {
 				_, _ = q.Receive(b.Context())
 			}
-			m := queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: "m"}, Group: "other", User: "u"}
+			m := queue.Message{Wakeup: events.Wakeup{Kind: events.WakeupRun, ID: "m"}, Group: "other", User: "u"}
 			for b.Loop() {
 				_ = q.Send(b.Context(), m)
 				d, err := q.Receive(b.Context())
@@ -248,7 +248,7 @@ func eachMessageWakesAWorker(t *testing.T) {
 	}
 	synctest.Wait() // all workers sleep
 	for n := range 6 {
-		m := queue.Message{Nudge: events.Nudge{ID: fmt.Sprint(n)}, Group: fmt.Sprint(n % 2)}
+		m := queue.Message{Wakeup: events.Wakeup{ID: fmt.Sprint(n)}, Group: fmt.Sprint(n % 2)}
 		require.NoError(t, q.Send(t.Context(), m))
 	}
 	for want := 3; want <= 6; want++ {
@@ -286,13 +286,13 @@ func TestAMessageAtWorkGivesWay(t *testing.T) {
 	send("5", "a", "u", "small")
 	require.NoError(t, q.Retry(t.Context(), first, queue.Now))
 	assert.False(t, q.Waits(first.Message), "it is not at work")
-	assert.Equal(t, "6", take().Nudge.ID)
+	assert.Equal(t, "6", take().Wakeup.ID)
 	require.NoError(t, q.Ack(t.Context(), other))
 	require.NoError(t, q.Ack(t.Context(), second))
 	var order []string
 	for range 4 {
 		d := take()
-		order = append(order, d.Nudge.ID)
+		order = append(order, d.Wakeup.ID)
 		require.NoError(t, q.Ack(t.Context(), d))
 	}
 	assert.Equal(t, []string{"5", "1", "3", "4"}, order)

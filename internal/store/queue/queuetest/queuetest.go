@@ -24,7 +24,7 @@ type Pair interface {
 // Run runs the suite; open makes a fresh, empty queue.
 func Run(t *testing.T, open func(*testing.T) Pair) {
 	message := func(id, group string) queue.Message {
-		return queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: id}, Group: group}
+		return queue.Message{Wakeup: events.Wakeup{Kind: events.WakeupRun, ID: id}, Group: group}
 	}
 	receive := func(t *testing.T, q Pair) queue.Delivery {
 		t.Helper()
@@ -57,7 +57,7 @@ func Run(t *testing.T, open func(*testing.T) Pair) {
 		require.NoError(t, q.Retry(t.Context(), d, time.Second))
 		again := receive(t, q)
 		assert.GreaterOrEqual(t, time.Since(began), 900*time.Millisecond)
-		assert.Equal(t, "a", again.Nudge.ID)
+		assert.Equal(t, "a", again.Wakeup.ID)
 		assert.Equal(t, 2, again.Receives)
 	})
 	t.Run("messages sent together are all delivered, with their groups", func(t *testing.T) {
@@ -111,7 +111,7 @@ func Run(t *testing.T, open func(*testing.T) Pair) {
 					}
 					assert.NoError(t, q.Ack(t.Context(), d))
 					mu.Lock()
-					seen[d.Nudge.ID] = true
+					seen[d.Wakeup.ID] = true
 					done := len(seen) == senders*each
 					mu.Unlock()
 					if done {

@@ -50,7 +50,7 @@ const parts = 4
 
 // encode makes the body of a message and its group, nil if it has none that SQS takes.
 func encode(m queue.Message) (body, group *string, err error) {
-	b, err := json.Marshal(m.Nudge)
+	b, err := json.Marshal(m.Wakeup)
 	name := m.Group
 	if within := cmp.Or(m.Base, m.User); within != "" {
 		h := fnv.New32a()
@@ -77,8 +77,8 @@ func (q *Queue) Send(ctx context.Context, m queue.Message) error {
 const (
 	// MaxBatch is how many messages SQS takes in one call.
 	MaxBatch = 10
-	// tries is how many times a message is sent that SQS did not accept though its call succeeded.
-	tries = 3
+	// sendAttempts is how many times a message is sent that SQS did not accept though its call succeeded.
+	sendAttempts = 3
 )
 
 // SendAll implements [queue.Batcher], with a call for ten messages. Messages that a call did not accept because of a
@@ -90,7 +90,7 @@ func (q *Queue) SendAll(ctx context.Context, ms []queue.Message) []error {
 		for i := from; i < min(from+MaxBatch, len(ms)); i++ {
 			left = append(left, i)
 		}
-		for n := 0; n < tries && len(left) > 0; n++ {
+		for n := 0; n < sendAttempts && len(left) > 0; n++ {
 			left = q.sendSome(ctx, ms, left, errs)
 		}
 	}
@@ -158,10 +158,10 @@ func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 // wakeup.
 func Delivered(body, receipt string, attributes map[string]string) (queue.Delivery, error) {
 	d := queue.Delivery{Handle: receipt, Receives: 1}
-	if err := json.Unmarshal([]byte(body), &d.Nudge); err != nil {
+	if err := json.Unmarshal([]byte(body), &d.Wakeup); err != nil {
 		return d, fmt.Errorf("sqsqueue: the message is no nudge: %w", err)
 	}
-	if d.Nudge.Kind == "" || d.Nudge.ID == "" {
+	if d.Wakeup.Kind == "" || d.Wakeup.ID == "" {
 		return d, fmt.Errorf("sqsqueue: the message is no nudge: %.100q", body)
 	}
 	d.Group = attributes[string(types.MessageSystemAttributeNameMessageGroupId)]

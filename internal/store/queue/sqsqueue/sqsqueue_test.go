@@ -22,7 +22,7 @@ func TestDeliveredReadsAMessageOfATrigger(t *testing.T) {
 	d, err := sqsqueue.Delivered(`{"kind":"run","id":"r1"}`, "receipt",
 		map[string]string{"ApproximateReceiveCount": "3", "MessageGroupId": "org"})
 	require.NoError(t, err)
-	assert.Equal(t, events.Nudge{Kind: events.NudgeRun, ID: "r1"}, d.Nudge)
+	assert.Equal(t, events.Wakeup{Kind: events.WakeupRun, ID: "r1"}, d.Wakeup)
 	assert.Equal(t, 3, d.Receives)
 	assert.Equal(t, "org", d.Group)
 	for _, poison := range []string{"", "hello", "{}", `{"kind":"run"}`, `[]`, `{"kind":1,"id":"x"}`} {
@@ -62,7 +62,7 @@ func (b *batches) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchIn
 
 func some(n int) (ms []queue.Message) {
 	for i := range n {
-		ms = append(ms, queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: fmt.Sprint(i)}, Group: "org"})
+		ms = append(ms, queue.Message{Wakeup: events.Wakeup{Kind: events.WakeupRun, ID: fmt.Sprint(i)}, Group: "org"})
 	}
 	return ms
 }
@@ -113,7 +113,7 @@ func TestUsersAndBasesOfAnOrganizationAreInFewGroups(t *testing.T) {
 	for what, message := range map[string]func(n string) queue.Message{
 		"bases": func(n string) queue.Message { return queue.OfDocument("d", "org", "u", n) },
 		"users": func(n string) queue.Message {
-			return queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: "r"}, Group: "org", User: n}
+			return queue.Message{Wakeup: events.Wakeup{Kind: events.WakeupRun, ID: "r"}, Group: "org", User: n}
 		},
 	} {
 		b := &batches{fault: func(string, int) *types.BatchResultErrorEntry { return nil }}

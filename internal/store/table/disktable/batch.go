@@ -28,7 +28,7 @@ func (b *batch) add(ops []table.Op) error {
 			return err
 		}
 		current[i] = item
-		if live := b.table.live(item); !op.If.Holds(live) {
+		if live := b.table.live(item); !op.If.Matches(live) {
 			conflicts = append(conflicts, table.Conflict{Op: i, Current: live})
 		}
 	}

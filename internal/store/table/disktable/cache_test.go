@@ -40,8 +40,8 @@ func TestTheCacheReadsAsIfThereWereNone(t *testing.T) {
 			checkSum(t, w.store.cache)
 			require.NoError(t, w.store.Close())
 		}
-		assert.Greater(t, w.cached, w.asked/4, "of %d ranges too few came from the cache", w.asked)
-		assert.Greater(t, w.asked-w.cached, w.asked/20, "of %d ranges too few came from the engine", w.asked)
+		assert.Greater(t, w.cached, w.queries/4, "of %d ranges too few came from the cache", w.queries)
+		assert.Greater(t, w.queries-w.cached, w.queries/20, "of %d ranges too few came from the engine", w.queries)
 	}
 }
 
@@ -56,7 +56,7 @@ type walk struct {
 	made   int // partitions
 	size   int // how many rows a partition has, about
 
-	asked, cached int
+	queries, cached int
 }
 
 func newWalk(t *testing.T, seed uint64) *walk {
@@ -152,7 +152,7 @@ func (w *walk) query() {
 	if p := w.store.cache.get(part); p != nil && !p.large {
 		w.cached++
 	}
-	w.asked++
+	w.queries++
 	want, err := w.plain.Query(w.t.Context(), r)
 	require.NoError(w.t, err)
 	got, err := w.store.Query(w.t.Context(), r)
@@ -180,24 +180,24 @@ func TestNoRowIsMissedOrSeenTwiceWhileItMoves(t *testing.T) {
 	d, err := Open("store", Options{FS: vfs.NewMem()})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, d.Close()) }()
-	const rows, places = 40, 400
+	const rows, positions = 40, 400
 	random := rand.New(rand.NewPCG(5, 6))
-	at := random.Perm(places)[:rows]
-	key := func(place int) table.Key { return table.Key{Part: "p", Sort: fmt.Sprintf("%04d", place)} }
-	row := func(place int) table.Op {
-		return table.Put(table.Item{Key: key(place), Owner: "-", Body: []byte(`{}`)}, table.Absent())
+	at := random.Perm(positions)[:rows]
+	key := func(position int) table.Key { return table.Key{Part: "p", Sort: fmt.Sprintf("%04d", position)} }
+	row := func(position int) table.Op {
+		return table.Put(table.Item{Key: key(position), Owner: "-", Body: []byte(`{}`)}, table.Absent())
 	}
 	var first []table.Op
-	for _, place := range at {
-		first = append(first, row(place))
+	for _, position := range at {
+		first = append(first, row(position))
 	}
 	require.NoError(t, d.Commit(t.Context(), "t", first...))
 	var moving atomic.Bool
 	moving.Store(true)
 	var readers sync.WaitGroup
 	var all []table.Key
-	for place := range places {
-		all = append(all, key(place))
+	for position := range positions {
+		all = append(all, key(position))
 	}
 	for reader := range 4 {
 		readers.Go(func() {
@@ -205,7 +205,7 @@ func TestNoRowIsMissedOrSeenTwiceWhileItMoves(t *testing.T) {
 				if n%4 == reader {
 					d.forget("p")
 				}
-				found, err := d.Query(context.Background(), table.Range{Part: "p", Limit: places})
+				found, err := d.Query(context.Background(), table.Range{Part: "p", Limit: positions})
 				if reader%2 == 0 {
 					found, err = d.Get(context.Background(), all...)
 					found = slices.DeleteFunc(found, func(i *table.Item) bool { return i == nil })
@@ -217,11 +217,11 @@ func TestNoRowIsMissedOrSeenTwiceWhileItMoves(t *testing.T) {
 		})
 	}
 	taken := map[int]bool{}
-	for _, place := range at {
-		taken[place] = true
+	for _, position := range at {
+		taken[position] = true
 	}
 	for range 1500 {
-		i, to := random.IntN(rows), random.IntN(places)
+		i, to := random.IntN(rows), random.IntN(positions)
 		if taken[to] {
 			continue
 		}
@@ -231,10 +231,10 @@ func TestNoRowIsMissedOrSeenTwiceWhileItMoves(t *testing.T) {
 	}
 	moving.Store(false)
 	readers.Wait()
-	for place := range places {
-		found, err := d.Get(t.Context(), key(place))
+	for position := range positions {
+		found, err := d.Get(t.Context(), key(position))
 		require.NoError(t, err)
-		require.Equal(t, taken[place], found[0] != nil, "%d", place)
+		require.Equal(t, taken[position], found[0] != nil, "%d", position)
 	}
 }
 

@@ -20,6 +20,6 @@ func TestContract(t *testing.T) {
 		New: func(t *testing.T) table.Table {
 			return dynamotable.New(client, awstest.Table(t, client), time.Now)
 		},
-		IndexLag: time.Minute, GlanceLag: 5 * time.Second,
+		IndexLag: time.Minute, PollLag: 5 * time.Second,
 	})
 }

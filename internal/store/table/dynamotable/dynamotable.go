@@ -142,8 +142,8 @@ func (t *Table) batch(ctx context.Context, batch types.KeysAndAttributes,
 	return &table.Error{Kind: table.Throttled, Err: fmt.Errorf("%d keys were left unread", len(batch.Keys))}
 }
 
-// Glance implements [table.Glancer]: a call for a hundred keys, half the read units of Get, and no transfer of bodies.
-func (t *Table) Glance(ctx context.Context, keys ...table.Key) ([]table.Mark, error) {
+// Poll implements [table.Poller]: a call for a hundred keys, half the read units of Get, and no transfer of bodies.
+func (t *Table) Poll(ctx context.Context, keys ...table.Key) ([]table.Mark, error) {
 	seen := map[table.Key]table.Mark{}
 	err := t.batches(ctx, keys, types.KeysAndAttributes{
 		ProjectionExpression: aws.String("#p, #s, #v, #e"), ExpressionAttributeNames: map[string]string{

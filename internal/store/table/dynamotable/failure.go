@@ -82,9 +82,9 @@ func writeFailure(err error, at []int) error {
 // are to be repeated.
 func rejected(err error) bool {
 	var answer *smithyhttp.ResponseError
-	var said smithy.APIError
+	var apiErr smithy.APIError
 	return errors.As(err, &answer) && answer.HTTPStatusCode() >= 400 && answer.HTTPStatusCode() < 500 &&
-		errors.As(err, &said) && said.ErrorCode() != unnamed
+		errors.As(err, &apiErr) && apiErr.ErrorCode() != unnamed
 }
 
 // unnamed is the SDK's code of an error whose body has none.

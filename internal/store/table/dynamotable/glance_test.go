@@ -53,9 +53,9 @@ func keys(n int) (list []table.Key) {
 	return list
 }
 
-func TestGlanceTakesAHundredKeysACallAndAsksAgainForTheRest(t *testing.T) {
+func TestPollTakesAHundredKeysACallAndAsksAgainForTheRest(t *testing.T) {
 	b := &batches{most: 60}
-	marks, err := dynamotable.New(b, "t", time.Now).Glance(t.Context(), append(keys(150), keys(150)...)...)
+	marks, err := dynamotable.New(b, "t", time.Now).Poll(t.Context(), append(keys(150), keys(150)...)...)
 	require.NoError(t, err)
 	assert.Equal(t, []int{100, 40, 50}, b.sizes, "each key is asked for once")
 	assert.Equal(t, "#p, #s, #v, #e", aws.ToString(b.last.ProjectionExpression), "not the bodies")
@@ -70,9 +70,9 @@ func TestGlanceTakesAHundredKeysACallAndAsksAgainForTheRest(t *testing.T) {
 	}
 }
 
-func TestGlanceGivesUpOnWhatIsNeverProcessed(t *testing.T) {
+func TestPollGivesUpOnWhatIsNeverProcessed(t *testing.T) {
 	b := &batches{}
-	_, err := dynamotable.New(b, "t", time.Now).Glance(t.Context(), keys(3)...)
+	_, err := dynamotable.New(b, "t", time.Now).Poll(t.Context(), keys(3)...)
 	assert.True(t, table.IsKind(err, table.Throttled), "%v", err)
 	assert.Len(t, b.sizes, 16)
 }

@@ -157,7 +157,7 @@ func (t *Table) Commit(_ context.Context, _ string, ops ...table.Op) error {
 	defer t.mu.Unlock()
 	var conflicts []table.Conflict
 	for i, op := range ops {
-		if current := t.read(op.Item.Key); !op.If.Holds(current) {
+		if current := t.read(op.Item.Key); !op.If.Matches(current) {
 			conflicts = append(conflicts, table.Conflict{Op: i, Current: current})
 		}
 	}

@@ -21,8 +21,8 @@ import (
 type Harness struct {
 	// New makes an empty table; the test's cleanup closes it.
 	New func(t *testing.T) table.Table
-	// GlanceLag is how long Glance may lag behind the items; zero if it never does.
-	GlanceLag time.Duration
+	// PollLag is how long Glance may lag behind the items; zero if it never does.
+	PollLag time.Duration
 	// IndexLag is how long List and Due may lag behind the items; zero if they never do.
 	IndexLag time.Duration
 }
@@ -35,9 +35,9 @@ func Run(t *testing.T, h Harness) {
 	}{
 		{"get/returns nil for what is not there", getMissing},
 		{"get/keeps the order of the keys", getOrder},
-		{"glance/sees versions in the order of the keys", glanceOrder},
-		{"glance/sees more keys than fit into one request", glanceMany},
-		{"glance/follows puts, expiry and deletes", glanceFollows},
+		{"glance/sees versions in the order of the keys", pollOrder},
+		{"glance/sees more keys than fit into one request", pollMany},
+		{"glance/follows puts, expiry and deletes", pollFollows},
 		{"put/keeps every part of an item", putKeepsAll},
 		{"put/versions count up", putVersions},
 		{"commit/conditions", commitConditions},
@@ -57,7 +57,7 @@ func Run(t *testing.T, h Harness) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.test(t, bench{T: t, table: h.New(t), lag: h.IndexLag, glanceLag: h.GlanceLag})
+			c.test(t, bench{T: t, table: h.New(t), lag: h.IndexLag, pollLag: h.PollLag})
 		})
 	}
 }
@@ -66,14 +66,14 @@ type bench struct {
 	*testing.T
 	table table.Table
 
-	lag, glanceLag time.Duration
+	lag, pollLag time.Duration
 }
 
-// glance polls keys until the result is as wanted, up to the adapter's lag.
-func (b bench) glance(want []table.Mark, keys ...table.Key) {
+// poll polls keys until the result is as wanted, up to the adapter's lag.
+func (b bench) poll(want []table.Mark, keys ...table.Key) {
 	b.Helper()
-	for end := time.Now().Add(b.glanceLag); ; time.Sleep(b.glanceLag / 50) {
-		got, err := table.Glance(b.Context(), b.table, keys...)
+	for end := time.Now().Add(b.pollLag); ; time.Sleep(b.pollLag / 50) {
+		got, err := table.Poll(b.Context(), b.table, keys...)
 		require.NoError(b, err)
 		if !time.Now().Before(end) || fmt.Sprint(want) == fmt.Sprint(got) {
 			assert.Equal(b, want, got)
@@ -84,12 +84,12 @@ func (b bench) glance(want []table.Mark, keys ...table.Key) {
 
 func (b bench) commit(ops ...table.Op) {
 	b.Helper()
-	require.NoError(b, b.try(ops...))
+	require.NoError(b, b.commitErr(ops...))
 }
 
 var tokens atomic.Int64
 
-func (b bench) try(ops ...table.Op) error {
+func (b bench) commitErr(ops ...table.Op) error {
 	return b.table.Commit(b.Context(), fmt.Sprintf("token-%d", tokens.Add(1)), ops...)
 }
 
@@ -131,15 +131,15 @@ func getOrder(t *testing.T, b bench) {
 
 func seen(version int64) table.Mark { return table.Mark{There: true, Version: version} }
 
-func glanceOrder(_ *testing.T, b bench) {
-	b.glance(nil)
+func pollOrder(_ *testing.T, b bench) {
+	b.poll(nil)
 	b.commit(table.Put(item("p", "1"), table.Absent()), table.Put(item("q", "2"), table.Always()))
 	b.commit(table.Put(item("p", "1"), table.VersionIs(1)))
-	b.glance([]table.Mark{seen(0), {}, seen(2), seen(2), seen(0), {}},
+	b.poll([]table.Mark{seen(0), {}, seen(2), seen(2), seen(0), {}},
 		key("q", "2"), key("none", "x"), key("p", "1"), key("p", "1"), key("q", "2"), key("p", "2"))
 }
 
-func glanceMany(_ *testing.T, b bench) {
+func pollMany(_ *testing.T, b bench) {
 	const n = 2*table.MaxGetKeys + 50
 	var keys []table.Key
 	var want []table.Mark
@@ -156,22 +156,22 @@ func glanceMany(_ *testing.T, b bench) {
 		b.commit(ops[:some]...)
 		ops = ops[some:]
 	}
-	b.glance(want, keys...)
+	b.poll(want, keys...)
 }
 
-func glanceFollows(_ *testing.T, b bench) {
+func pollFollows(_ *testing.T, b bench) {
 	i := item("p", "s")
 	b.commit(table.Put(i, table.Absent()))
-	b.glance([]table.Mark{seen(1)}, i.Key)
+	b.poll([]table.Mark{seen(1)}, i.Key)
 	i.Expires = time.Now().Add(time.Hour)
 	b.commit(table.Put(i, table.VersionIs(1)))
-	b.glance([]table.Mark{seen(2)}, i.Key)
+	b.poll([]table.Mark{seen(2)}, i.Key)
 	i.Expires = time.Now().Add(-time.Hour)
 	b.commit(table.Put(i, table.VersionIs(2)))
-	b.glance([]table.Mark{{}}, i.Key)
+	b.poll([]table.Mark{{}}, i.Key)
 	b.commit(table.Put(item("p", "other"), table.Absent()))
 	b.commit(table.Delete(key("p", "other"), table.Always()))
-	b.glance([]table.Mark{{}}, key("p", "other"))
+	b.poll([]table.Mark{{}}, key("p", "other"))
 }
 
 func putKeepsAll(t *testing.T, b bench) {
@@ -225,7 +225,7 @@ func commitConditions(t *testing.T, b bench) {
 				b.commit(table.Put(item("p", k), table.Absent()))
 			}
 			// A commit of a single check has no effect, so there is always a write in the same commit.
-			err := b.try(op(k), table.Put(item("beside", k), table.Absent()))
+			err := b.commitErr(op(k), table.Put(item("beside", k), table.Absent()))
 			_, refused := errors.AsType[*table.Refused](err)
 			assert.Equal(t, c.refused, refused, "%s: %v", k, err)
 			if !c.refused {
@@ -237,7 +237,7 @@ func commitConditions(t *testing.T, b bench) {
 
 func commitAtomic(t *testing.T, b bench) {
 	b.commit(table.Put(item("p", "there"), table.Absent()))
-	err := b.try(
+	err := b.commitErr(
 		table.Put(item("p", "new"), table.Absent()),
 		table.Delete(key("p", "there"), table.Always()),
 		table.Put(item("q", "x"), table.VersionIs(5)),
@@ -250,7 +250,7 @@ func commitAtomic(t *testing.T, b bench) {
 
 func commitRefusal(t *testing.T, b bench) {
 	b.commit(table.Put(item("p", "1"), table.Absent()))
-	err := b.try(
+	err := b.commitErr(
 		table.Put(item("p", "0"), table.Absent()),
 		table.Put(item("p", "1"), table.Absent()),
 		table.Check(key("p", "2"), table.VersionIs(3)),
@@ -284,14 +284,14 @@ func commitLimits(t *testing.T, b bench) {
 		"no operation": {}, "an item too large": {table.Put(large, table.Absent())}, "a commit too large": heavy,
 		"too many operations": many,
 	} {
-		assert.True(t, table.IsKind(b.try(ops...), table.TooLarge), name)
+		assert.True(t, table.IsKind(b.commitErr(ops...), table.TooLarge), name)
 	}
 	nobody := item("p", "s")
 	nobody.Owner = ""
-	assert.Error(t, b.try(table.Put(nobody, table.Absent())), "no owner")
-	assert.Error(t, b.try(table.Put(item("p", "s"), table.Absent()), table.Delete(key("p", "s"), table.Always())),
+	assert.Error(t, b.commitErr(table.Put(nobody, table.Absent())), "no owner")
+	assert.Error(t, b.commitErr(table.Put(item("p", "s"), table.Absent()), table.Delete(key("p", "s"), table.Always())),
 		"one key twice")
-	assert.Error(t, b.try(table.Put(item("p", ""), table.Absent())), "half a key")
+	assert.Error(t, b.commitErr(table.Put(item("p", ""), table.Absent())), "half a key")
 	left, err := b.table.Query(t.Context(), table.Range{Part: "p", Limit: 10})
 	require.NoError(t, err)
 	assert.Empty(t, left)
@@ -315,7 +315,7 @@ func commitRace(t *testing.T, b bench) {
 	for range 16 {
 		wg.Go(func() {
 			for {
-				err := b.try(table.Put(item("p", "s"), table.VersionIs(1)))
+				err := b.commitErr(table.Put(item("p", "s"), table.VersionIs(1)))
 				if err == nil {
 					won.Add(1)
 				} else if _, ok := errors.AsType[*table.Refused](err); ok {
@@ -348,7 +348,7 @@ func commitCounters(t *testing.T, b bench) {
 						return
 					}
 					mark := item("marks", fmt.Sprintf("%d-%d", w, r))
-					err = b.try(table.Put(item("p", "s"), table.VersionIs(current[0].Version)),
+					err = b.commitErr(table.Put(item("p", "s"), table.VersionIs(current[0].Version)),
 						table.Put(mark, table.Absent()))
 					if err == nil {
 						break
@@ -443,13 +443,13 @@ func listFollows(_ *testing.T, b bench) {
 		}
 		return i
 	}
-	look := func() []string { return b.listed("l", table.Range{Limit: 10}) }
+	list := func() []string { return b.listed("l", table.Range{Limit: 10}) }
 	b.commit(table.Put(at("1", "x"), table.Absent()), table.Put(at("2", "y"), table.Absent()))
-	b.eventually([]string{"x", "y"}, look)
+	b.eventually([]string{"x", "y"}, list)
 	b.commit(table.Put(at("1", "z"), table.VersionIs(1)))
-	b.eventually([]string{"y", "z"}, look)
+	b.eventually([]string{"y", "z"}, list)
 	b.commit(table.Put(at("2"), table.VersionIs(1)))
-	b.eventually([]string{"z"}, look)
+	b.eventually([]string{"z"}, list)
 }
 
 func listPages(_ *testing.T, b bench) {

@@ -22,9 +22,9 @@ import (
 
 // Input is the input of an execution; the state machine's definition refers to these names.
 type Input struct {
-	At    string       `json:"at"` // RFC 3339, in UTC
-	Nudge events.Nudge `json:"nudge"`
-	Group string       `json:"group"`
+	At     string        `json:"at"` // RFC 3339, in UTC
+	Wakeup events.Wakeup `json:"nudge"`
+	Group  string        `json:"group"`
 }
 
 // Timer sets alarms with one state machine.
@@ -50,7 +50,7 @@ func Client(account aws.Config) *sfn.Client {
 func (t *Timer) At(ctx context.Context, name string, at time.Time, m queue.Message) error {
 	// In milliseconds, rounded up: an alarm may be late, but never early.
 	input, err := json.Marshal(Input{At: at.Add(time.Millisecond - 1).UTC().Format("2006-01-02T15:04:05.000Z"),
-		Nudge: m.Nudge, Group: m.Group})
+		Wakeup: m.Wakeup, Group: m.Group})
 	if err != nil {
 		return err
 	}

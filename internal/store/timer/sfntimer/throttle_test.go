@@ -30,10 +30,10 @@ import (
 )
 
 // throttles returns a client of a Step Functions that refuses every call, and the number of its calls.
-func throttles(t *testing.T) (client *sfn.Client, asked *atomic.Int64) {
-	asked = &atomic.Int64{}
+func throttles(t *testing.T) (client *sfn.Client, requests *atomic.Int64) {
+	requests = &atomic.Int64{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
+		requests.Add(1)
 		assert.Contains(t, r.Header.Get("X-Amz-Target"), "Execution")
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 		w.WriteHeader(http.StatusBadRequest)
@@ -44,7 +44,7 @@ func throttles(t *testing.T) (client *sfn.Client, asked *atomic.Int64) {
 	return sfntimer.Client(aws.Config{
 		Region: "eu-central-1", BaseEndpoint: &server.URL,
 		Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
-	}), asked
+	}), requests
 }
 
 // later is a host whose clock was put forward.
@@ -67,7 +67,7 @@ func (deaf) NotifyEnd(record.RunEntity)                            {}
 // A pause begins even if Step Functions does not take its wait, without an error and a second later at most. The
 // sweeper ends it, not before it is due.
 func TestAPauseGoesOnWhereStepFunctionsThrottles(t *testing.T) {
-	client, asked := throttles(t)
+	client, requests := throttles(t)
 	machine, log := &later{Host: host.System()}, &strings.Builder{}
 	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
 	x := &transition.Executor{
@@ -105,7 +105,7 @@ func TestAPauseGoesOnWhereStepFunctionsThrottles(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Equal(t, lifecycle.AwaitingInput, paused.Status)
-	assert.EqualValues(t, 2, asked.Load(), "nobody waits for more")
+	assert.EqualValues(t, 2, requests.Load(), "nobody waits for more")
 	assert.Contains(t, log.String(), "a timer could not be set; the sweeper will see to it")
 	assert.Contains(t, log.String(), "ThrottlingException")
 

@@ -25,7 +25,7 @@ type Bench struct {
 // Run runs the suite; open makes a fresh timer.
 func Run(t *testing.T, open func(*testing.T) Bench) {
 	message := func(id string) queue.Message {
-		return queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: id}, Group: "org"}
+		return queue.Message{Wakeup: events.Wakeup{Kind: events.WakeupRun, ID: id}, Group: "org"}
 	}
 	receive := func(t *testing.T, b Bench) string {
 		t.Helper()
@@ -34,7 +34,7 @@ func Run(t *testing.T, open func(*testing.T) Bench) {
 		d, err := b.Queue.Receive(ctx)
 		require.NoError(t, err)
 		require.NoError(t, b.Queue.Ack(t.Context(), d))
-		return d.Nudge.ID
+		return d.Wakeup.ID
 	}
 	t.Run("a nudge is sent at its time, not before", func(t *testing.T) {
 		b := open(t)

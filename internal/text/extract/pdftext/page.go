@@ -59,7 +59,7 @@ func (d *Document) page(number int) (Page, error) {
 	if err != nil || !more {
 		return read, err
 	}
-	if all, _, err := d.read(number, false); err == nil && holds(all.Lines, read.Lines) {
+	if all, _, err := d.read(number, false); err == nil && containsMost(all.Lines, read.Lines) {
 		return all, nil
 	}
 	return read, nil
@@ -130,8 +130,8 @@ func (d *Document) text(page requests.Page) (read Page, err error) {
 	return textPage{d.in, loaded.TextPage, turned.PageRotation != enums.FPDF_PAGE_ROTATION_NONE}.read()
 }
 
-// holds reports whether nine of ten words of some lines are among the words of all.
-func holds(all, some []Line) bool {
+// containsMost reports whether nine of ten words of some lines are among the words of all.
+func containsMost(all, some []Line) bool {
 	count, words, missing := map[string]int{}, 0, 0
 	for _, l := range all {
 		for word := range strings.FieldsSeq(l.Text) {
@@ -181,7 +181,7 @@ func (t textPage) read() (Page, error) {
 }
 
 func (t textPage) lines(count int) ([]Line, error) {
-	said, err := t.in.FPDFText_GetText(&requests.FPDFText_GetText{
+	response, err := t.in.FPDFText_GetText(&requests.FPDFText_GetText{
 		TextPage: t.page, Count: min(count, maxPageCharacters),
 	})
 	if err != nil {
@@ -189,13 +189,13 @@ func (t textPage) lines(count int) ([]Line, error) {
 	}
 	var lines []Line
 	at := 0 // characters of the text before the line
-	for raw := range rawLines(strings.ToValidUTF8(strings.TrimRight(said.Text, "\x00"), "\uFFFD")) {
+	for raw := range rawLines(strings.ToValidUTF8(strings.TrimRight(response.Text, "\x00"), "\uFFFD")) {
 		line := strings.TrimRightFunc(raw, isBlank)
 		from := at + utf8.RuneCountInString(line)
 		line = strings.TrimLeftFunc(line, isBlank)
 		from -= utf8.RuneCountInString(line)
 		if line != "" {
-			placed, err := t.place(line, from, from+utf8.RuneCountInString(line)-1)
+			placed, err := t.locate(line, from, from+utf8.RuneCountInString(line)-1)
 			if err != nil {
 				return nil, err
 			}
@@ -257,8 +257,8 @@ func joinHyphens(line string) string {
 	return b.String()
 }
 
-// place returns the position of a line; first and last are the numbers of its first and last character on the page.
-func (t textPage) place(text string, first, last int) (Line, error) {
+// locate returns the position of a line; first and last are the numbers of its first and last character on the page.
+func (t textPage) locate(text string, first, last int) (Line, error) {
 	line := Line{Text: text, first: -1}
 	from, err := t.index(first)
 	if err != nil || from < 0 {

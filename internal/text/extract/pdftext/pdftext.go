@@ -174,12 +174,12 @@ func (d *Document) load(data []byte) error {
 	}
 	d.Pages = count.PageCount
 	// Title and language may be missing.
-	if said, err := d.in.FPDF_GetMetaText(&requests.FPDF_GetMetaText{Document: d.doc, Tag: "Title"}); err == nil {
-		d.Title = strings.ToValidUTF8(said.Value, "")
+	if title, err := d.in.FPDF_GetMetaText(&requests.FPDF_GetMetaText{Document: d.doc, Tag: "Title"}); err == nil {
+		d.Title = strings.ToValidUTF8(title.Value, "")
 	}
-	var said *responses.FPDFCatalog_GetLanguage
-	if said, err = d.in.FPDFCatalog_GetLanguage(&requests.FPDFCatalog_GetLanguage{Document: d.doc}); err == nil {
-		d.Language = strings.ToValidUTF8(said.Language, "")
+	var language *responses.FPDFCatalog_GetLanguage
+	if language, err = d.in.FPDFCatalog_GetLanguage(&requests.FPDFCatalog_GetLanguage{Document: d.doc}); err == nil {
+		d.Language = strings.ToValidUTF8(language.Language, "")
 	}
 	return nil
 }

@@ -30,8 +30,8 @@ type collection struct {
 	chunks int    // that it has in memory, also dead ones
 }
 
-// hold returns a collection, perhaps not loaded. It must be released.
-func (x *Index) hold(name string) *collection {
+// acquire returns a collection, perhaps not loaded. It must be released.
+func (x *Index) acquire(name string) *collection {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := x.collections[name]

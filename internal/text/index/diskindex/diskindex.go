@@ -119,7 +119,7 @@ func (x *Index) change(ctx context.Context, name string, do func(*collection) er
 	if x.closed {
 		return ErrClosed
 	}
-	c := x.hold(name)
+	c := x.acquire(name)
 	defer x.release(c)
 	c.changing.Lock()
 	defer c.changing.Unlock()

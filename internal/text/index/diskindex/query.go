@@ -44,7 +44,7 @@ func (x *Index) Query(ctx context.Context, q index.Query) (index.Result, error) 
 	s := &search{
 		q: q, statistics: index.Statistics{Frequencies: make([]int, len(q.Terms))},
 		words: newTop(q.Limit), vectors: newTop(q.Limit), estimates: newTop(max(rescored, rescoredEach*q.Limit)),
-		found: map[place]*index.Candidate{},
+		found: map[location]*index.Candidate{},
 	}
 	passes := []func(*state){s.count, s.search}
 	if len(q.Terms) == 0 && q.Vector == nil {
@@ -68,7 +68,7 @@ func (x *Index) each(ctx context.Context, s *search, pass func(*state)) error {
 		if err := cmp.Or(ctx.Err(), s.err); err != nil {
 			return err
 		}
-		c := x.hold(name)
+		c := x.acquire(name)
 		err := c.load()
 		c.mu.RLock()
 		if c.state != nil {
@@ -84,8 +84,8 @@ func (x *Index) each(ctx context.Context, s *search, pass func(*state)) error {
 	return nil
 }
 
-// place is where a chunk is during a query.
-type place struct {
+// location is where a chunk is during a query.
+type location struct {
 	collection int32
 	slot       uint32
 }
@@ -100,7 +100,7 @@ type search struct {
 	words      *top
 	estimates  *top
 	vectors    *top
-	found      map[place]*index.Candidate
+	found      map[location]*index.Candidate
 	buffer     []byte
 	err        error
 }
@@ -126,7 +126,7 @@ func (s *search) search(c *state) {
 	for _, t := range []*top{s.words, s.vectors} {
 		t.prune()
 		for _, i := range t.items {
-			if p := (place{i.collection, i.slot}); i.collection == s.collection && s.found[p] == nil && s.err == nil {
+			if p := (location{i.collection, i.slot}); i.collection == s.collection && s.found[p] == nil && s.err == nil {
 				s.found[p], s.err = s.read(c, i.slot)
 			}
 		}
@@ -263,7 +263,7 @@ func (s *state) weights(record []byte, terms [][]string, weights []int) error {
 func (s *search) candidates() []index.Candidate {
 	var list []index.Candidate
 	for _, i := range slices.Concat(s.words.items, s.vectors.items) {
-		p := place{i.collection, i.slot}
+		p := location{i.collection, i.slot}
 		if c := s.found[p]; c != nil {
 			list = append(list, *c)
 			delete(s.found, p)

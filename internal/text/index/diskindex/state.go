@@ -95,7 +95,7 @@ func (s *state) put(e *entry, at int64, size int) error {
 	}
 	slot := uint32(len(s.at))
 	v, _ := s.version(e.document, e.number, true)
-	if err := s.place(v, uint32(e.index), slot); err != nil {
+	if err := s.insert(v, uint32(e.index), slot); err != nil {
 		return err
 	}
 	s.at, s.sizes = append(s.at, at), append(s.sizes, uint32(size))
@@ -126,8 +126,8 @@ func (s *state) has(e *entry) bool {
 	return found
 }
 
-// place puts a slot among those of its version. It replaces the slot that the chunk has now.
-func (s *state) place(version, number, slot uint32) error {
+// insert puts a slot among those of its version. It replaces the slot that the chunk has now.
+func (s *state) insert(version, number, slot uint32) error {
 	slots := s.keys[version].slots
 	i, found := s.find(version, number)
 	if !found {

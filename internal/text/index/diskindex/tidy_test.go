@@ -112,11 +112,11 @@ func TestRemovalsThatGoOnHaveFewRewrites(t *testing.T) {
 type ending struct {
 	context.Context
 
-	looks int
+	checks int
 }
 
 func (e *ending) Err() error {
-	if e.looks--; e.looks < 0 {
+	if e.checks--; e.checks < 0 {
 		return context.Canceled
 	}
 	return nil

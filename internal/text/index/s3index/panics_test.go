@@ -39,9 +39,9 @@ func TestAPanicOfACallIsTheCallers(t *testing.T) {
 	}
 	for _, operation = range []string{"GetIndex", "ListVectors", "QueryVectors"} {
 		fresh := s3index.New(dies, "vectors", s3index.Options{})
-		var asking sync.WaitGroup
+		var queries sync.WaitGroup
 		for range 4 {
-			asking.Go(func() {
+			queries.Go(func() {
 				died := host.Catch(func() { _, _ = fresh.Query(t.Context(), query) })
 				if assert.NotNil(t, died, operation) {
 					assert.Equal(t, "oops", died.Value)
@@ -49,7 +49,7 @@ func TestAPanicOfACallIsTheCallers(t *testing.T) {
 				}
 			})
 		}
-		asking.Wait()
+		queries.Wait()
 	}
 	operation = ""
 	_, err := s3index.New(dies, "vectors", s3index.Options{}).Query(t.Context(), query)

@@ -35,8 +35,8 @@ func (x *Index) Put(ctx context.Context, v index.Version, dimensions int, chunks
 const (
 	bytesOfNumber = 14 // at most what a component of a vector takes as JSON
 	// A put into a collection that others drop is retried, after waits that double: 6 s in all.
-	mostTries = 8
-	firstWait = 50 * time.Millisecond
+	maxAttempts = 8
+	firstWait   = 50 * time.Millisecond
 )
 
 // common returns the number of chunks of a collection's sample with a term. Without a sample, all terms are as rare.
@@ -55,9 +55,9 @@ func (x *Index) common(collection string) func(term) int {
 func (x *Index) put(ctx context.Context, collection string, dimensions int, vectors []types.PutInputVector) error {
 	in := &s3vectors.PutVectorsInput{VectorBucketName: &x.bucket, IndexName: nameOf(collection), Vectors: vectors}
 	_, err := x.client.PutVectors(ctx, in)
-	for tries := 0; isMissing(err) && tries < mostTries; tries++ {
-		if tries > 0 { // it was made, and is missing: it is being dropped
-			if err := x.options.Wait(ctx, firstWait<<(tries-1)); err != nil {
+	for attempt := 0; isMissing(err) && attempt < maxAttempts; attempt++ {
+		if attempt > 0 { // it was made, and is missing: it is being dropped
+			if err := x.options.Wait(ctx, firstWait<<(attempt-1)); err != nil {
 				return err
 			}
 		}

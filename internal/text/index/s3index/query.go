@@ -54,14 +54,14 @@ func (x *Index) ask(ctx context.Context, q index.Query) (index.Result, error) {
 type part struct {
 	collection
 
-	index   *Index
-	q       index.Query
-	first   bool   // of its collection: its statistics count
-	only    filter // the documents; nil: all
-	similar bool   // the query's vector can be compared with those of the collection
-	like    []float32
-	words   [][]term       // of the query: the variants of each
-	places  map[term][]int // of the variants, in words
+	index     *Index
+	q         index.Query
+	first     bool   // of its collection: its statistics count
+	only      filter // the documents; nil: all
+	similar   bool   // the query's vector can be compared with those of the collection
+	like      []float32
+	words     [][]term       // of the query: the variants of each
+	positions map[term][]int // of the variants, in words
 
 	byWords, byVector []index.Candidate
 	statistics        index.Statistics
@@ -69,11 +69,11 @@ type part struct {
 
 // parts divides a query: by collections, and by as many documents as a filter takes.
 func (x *Index) parts(list []collection, q index.Query) []*part {
-	words, places := make([][]term, len(q.Terms)), map[term][]int{}
+	words, positions := make([][]term, len(q.Terms)), map[term][]int{}
 	for i, variants := range q.Terms {
 		for _, v := range variants {
 			t := hashOf(v)
-			words[i], places[t] = append(words[i], t), append(places[t], i)
+			words[i], positions[t] = append(words[i], t), append(positions[t], i)
 		}
 	}
 	groups := slices.Collect(slices.Chunk(slices.Compact(slices.Sorted(slices.Values(q.Documents))), mostDocuments))
@@ -87,7 +87,7 @@ func (x *Index) parts(list []collection, q index.Query) []*part {
 		}
 		for i, documents := range groups {
 			p := &part{index: x, collection: c, q: q, first: i == 0, only: ofDocuments(documents), words: words,
-				places: places, similar: len(q.Vector) == c.dimensions, like: axis(c.dimensions)}
+				positions: positions, similar: len(q.Vector) == c.dimensions, like: axis(c.dimensions)}
 			if p.similar && !isZero(q.Vector) {
 				p.like = q.Vector
 			}
@@ -142,7 +142,7 @@ func (p *part) find(ctx context.Context, most int, only filter) ([]index.Candida
 func (p *part) candidate(v types.QueryOutputVector) (index.Candidate, error) {
 	c := index.Candidate{Weights: make([]int, len(p.words))}
 	chunk, err := decode(p.name, v.Metadata, func(t term, weight int) {
-		for _, i := range p.places[t] {
+		for _, i := range p.positions[t] {
 			c.Weights[i] = max(c.Weights[i], weight)
 		}
 	})

@@ -94,8 +94,8 @@ func encode(v index.Version, dimensions int, chunks []index.Chunk, common func(t
 				cmp.Compare(common(a.term), common(b.term)), slices.Compare(a.term[:], b.term[:]))
 		})
 		m := metadata{Document: documentName(v.Document), Version: versionName(v)}
-		places := (mostFilterable - bytesOfOthers) / bytesOfTerm
-		for _, t := range p.terms[:min(places, len(p.terms))] {
+		limit := (mostFilterable - bytesOfOthers) / bytesOfTerm
+		for _, t := range p.terms[:min(limit, len(p.terms))] {
 			m.Terms = append(m.Terms, t.term.name())
 		}
 		lost += len(p.terms) - len(m.Terms)

@@ -13,7 +13,7 @@ import (
 
 // All terms of a small document are in the one chunk of its put. Terms of its title get space first, then terms that
 // few chunks of the collection's sample have.
-func TestTheMostTellingTermsFindAPlace(t *testing.T) {
+func TestTheMostDistinctiveTermsFindAPlace(t *testing.T) {
 	x, _ := open(t, s3index.Options{})
 	found := func(word string) int {
 		r, err := x.Query(t.Context(), index.Query{Collections: []string{"c"}, Terms: [][]string{{word}}, Limit: 10})

@@ -26,7 +26,7 @@ const (
 // words as are expected in the wanted number of chunks. At the same time, a query asks for chunks with several of the
 // other words. Further queries follow until there are enough chunks or no words are left.
 func (p *part) search(ctx context.Context) error {
-	w := &byWords{part: p, seen: map[index.Place]bool{}, most: max(wide, p.q.Limit),
+	w := &byWords{part: p, seen: map[index.ChunkID]bool{}, most: max(wide, p.q.Limit),
 		terms: min(mostTerms, mostConstraints-len(p.q.Documents)), constraints: mostConstraints - len(p.q.Documents)}
 	left := w.rarest()
 	if p.sample == nil {
@@ -65,7 +65,7 @@ type byWords struct {
 	most        int // chunks that a question asks for
 	terms       int // variants of the words of a question for any of them, at most
 	constraints int // of a filter, at most
-	seen        map[index.Place]bool
+	seen        map[index.ChunkID]bool
 	found       []index.Candidate
 }
 
@@ -167,7 +167,7 @@ func (w *byWords) ask(ctx context.Context, questions ...question) error {
 // add keeps results. If these are all chunks with the words of a query, it corrects the words' frequencies.
 func (w *byWords) add(q question, found []index.Candidate) {
 	for _, c := range found {
-		at := index.Place{Version: c.Version, Index: c.Index}
+		at := index.ChunkID{Version: c.Version, Index: c.Index}
 		if !w.seen[at] && slices.Max(c.Weights) > 0 { // else another term has the same name
 			w.seen[at] = true
 			w.found = append(w.found, c)

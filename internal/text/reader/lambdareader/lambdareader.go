@@ -18,10 +18,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 )
 
-// tries bounds the invocations for one file. With this pause between them, they take longer than a caller waits.
+// maxInvocations bounds the invocations for one file. With this pause between them, they take longer than a caller waits.
 const (
-	tries = 100
-	pause = 5 * time.Second
+	maxInvocations = 100
+	pause          = 5 * time.Second
 )
 
 // Line returns the function that [reader.Client] needs: it invokes a Lambda function, by its name or ARN, with a
@@ -32,7 +32,7 @@ func Line(account aws.Config, function string) func(ctx context.Context, ask []b
 	client := lambda.NewFromConfig(account, func(o *lambda.Options) {
 		o.HTTPClient = awshttp.NewBuildableClient()
 		o.Retryer = retry.NewStandard(func(s *retry.StandardOptions) {
-			s.MaxAttempts, s.MaxBackoff, s.RateLimiter = tries, pause, ratelimit.None
+			s.MaxAttempts, s.MaxBackoff, s.RateLimiter = maxInvocations, pause, ratelimit.None
 		})
 	})
 	return func(ctx context.Context, ask []byte) ([]byte, error) {

@@ -31,11 +31,11 @@ func line(t *testing.T, h http.HandlerFunc) func(context.Context, []byte) ([]byt
 
 // Where no concurrency is left, it is asked again.
 func TestAnAskIsRepeated(t *testing.T) {
-	var asked atomic.Int64
+	var requests atomic.Int64
 	l := line(t, func(w http.ResponseWriter, r *http.Request) {
 		assert.Equal(t, "POST /2015-03-31/functions/reader/invocations", r.Method+" "+r.URL.Path)
 		assert.Equal(t, "RequestResponse", r.Header.Get("X-Amz-Invocation-Type"))
-		if asked.Add(1) == 1 {
+		if requests.Add(1) == 1 {
 			w.Header().Set("X-Amzn-Errortype", "TooManyRequestsException")
 			w.WriteHeader(http.StatusTooManyRequests)
 			return
@@ -47,7 +47,7 @@ func TestAnAskIsRepeated(t *testing.T) {
 	answer, err := l(t.Context(), []byte("ask"))
 	require.NoError(t, err)
 	assert.Equal(t, "answer to ask", string(answer))
-	assert.Equal(t, int64(2), asked.Load())
+	assert.Equal(t, int64(2), requests.Load())
 }
 
 // short is less than reading a file takes.
@@ -55,9 +55,9 @@ const short = 50 * time.Millisecond
 
 // A file may take longer than other calls, and is not requested a second time meanwhile.
 func TestAnAnswerTakesItsTime(t *testing.T) {
-	var asked atomic.Int64
+	var requests atomic.Int64
 	l := line(t, func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
+		requests.Add(1)
 		select {
 		case <-time.After(10 * short):
 		case <-r.Context().Done():
@@ -67,7 +67,7 @@ func TestAnAnswerTakesItsTime(t *testing.T) {
 	answer, err := l(t.Context(), []byte("ask"))
 	require.NoError(t, err)
 	assert.Equal(t, "answer", string(answer))
-	assert.Equal(t, int64(1), asked.Load())
+	assert.Equal(t, int64(1), requests.Load())
 }
 
 // A function that died has decided nothing.

@@ -58,8 +58,8 @@ func (l *Line) Invoke(ctx context.Context, ask []byte) ([]byte, error) {
 		FunctionName: &l.function, InvocationType: types.InvocationTypeRequestResponse, Payload: ask,
 	})
 	if err != nil {
-		if notAsked(err) {
-			return nil, fmt.Errorf("%w: %w", broker.ErrNotAsked, err)
+		if notReceived(err) {
+			return nil, fmt.Errorf("%w: %w", broker.ErrNotReceived, err)
 		}
 		return nil, err
 	}
@@ -69,9 +69,9 @@ func (l *Line) Invoke(ctx context.Context, ask []byte) ([]byte, error) {
 	return out.Payload, nil
 }
 
-// notAsked reports whether Lambda has not begun the call, and may take it later: there was no connection, or no free
+// notReceived reports whether Lambda has not begun the call, and may take it later: there was no connection, or no free
 // concurrency.
-func notAsked(err error) bool {
+func notReceived(err error) bool {
 	if _, is := errors.AsType[*types.TooManyRequestsException](err); is {
 		return true
 	}

@@ -34,13 +34,13 @@ func line(address string) broker.Invoker {
 // served is a server in place of Lambda, and the number of its requests.
 func served(t *testing.T, h http.HandlerFunc) (broker.Invoker, *atomic.Int64) {
 	t.Helper()
-	var asked atomic.Int64
+	var calls atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
+		calls.Add(1)
 		h(w, r)
 	}))
 	t.Cleanup(s.Close)
-	return line(s.URL), &asked
+	return line(s.URL), &calls
 }
 
 // A model behind an invocation keeps the contract of all models.
@@ -67,8 +67,8 @@ func TestContract(t *testing.T) {
 func TestAnAskIsInvokedOnce(t *testing.T) {
 	const id = "0123456789abcdef01234567"
 	for name, c := range map[string]struct {
-		answer   http.HandlerFunc
-		notAsked bool
+		answer     http.HandlerFunc
+		notInvoked bool
 	}{
 		"no concurrency": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Amzn-Errortype", "TooManyRequestsException")
@@ -89,22 +89,22 @@ func TestAnAskIsInvokedOnce(t *testing.T) {
 		}, false},
 		"a connection that breaks": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false},
 	} {
-		l, asked := served(t, c.answer)
+		l, calls := served(t, c.answer)
 		_, err := l.Invoke(t.Context(), []byte(`{}`))
 		require.Error(t, err, name)
-		if c.notAsked {
-			require.ErrorIs(t, err, broker.ErrNotAsked, name)
+		if c.notInvoked {
+			require.ErrorIs(t, err, broker.ErrNotReceived, name)
 		} else {
-			require.NotErrorIs(t, err, broker.ErrNotAsked, name)
+			require.NotErrorIs(t, err, broker.ErrNotReceived, name)
 		}
-		assert.EqualValues(t, 1, asked.Load(), name)
+		assert.EqualValues(t, 1, calls.Load(), name)
 		_, err = (&broker.Client{Broker: l}).Browse(t.Context(), record.Of(id), id)
-		assert.Equal(t, c.notAsked, problem.Is(err, "unavailable"), "%s: %v", name, err)
+		assert.Equal(t, c.notInvoked, problem.Is(err, "unavailable"), "%s: %v", name, err)
 	}
 	s := httptest.NewServer(nil)
 	s.Close()
 	_, err := line(s.URL).Invoke(t.Context(), []byte(`{}`))
-	require.ErrorIs(t, err, broker.ErrNotAsked, "there is no connection")
+	require.ErrorIs(t, err, broker.ErrNotReceived, "there is no connection")
 }
 
 func TestAWaitEndsWithItsContext(t *testing.T) {

@@ -29,8 +29,8 @@ func TestModelsThatNeedAKeyAreTheBrokersAffair(t *testing.T) {
 	require.NoError(t, p.Models.Check(t.Context(), "demo", "any", false))
 	require.NoError(t, p.Models.Check(t.Context(), "bedrock", "eu.nova", false))
 	require.ErrorContains(t, p.Models.Check(t.Context(), "bedrock", "another", false), "has no model")
-	for _, asked := range []string{"openai", "anthropic", "else"} {
-		assert.True(t, problem.Is(p.Models.Check(t.Context(), asked, "any", false), "unavailable"), asked)
+	for _, name := range []string{"openai", "anthropic", "else"} {
+		assert.True(t, problem.Is(p.Models.Check(t.Context(), name, "any", false), "unavailable"), name)
 	}
 	_, err = p.Models.List(t.Context())
 	assert.True(t, problem.Is(err, "unavailable"), "%v", err)

@@ -20,7 +20,7 @@ import (
 // function that cannot start logs the reason and exits; Lambda tries again with the next invocation.
 func Run(handler func(*cloud.Platform) (any, error)) {
 	limitMemory()
-	p, err := cloud.Open(context.Background(), cloud.Writes)
+	p, err := cloud.Open(context.Background(), cloud.ReadWrite)
 	if err == nil {
 		var h any
 		if h, err = handler(p); err == nil {

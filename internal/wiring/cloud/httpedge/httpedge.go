@@ -38,7 +38,7 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 			Tenants: p.Tenants, Host: p.Host, Log: p.Log, Tracer: p.Tracer, MaxBody: s.MaxBody, MaxStream: maxStream,
 			Streams: s.Streams, Connections: s.Connections, Shared: p.Shared,
 			Shares:    httpapi.Shares{Organization: s.OrganizationStreams, User: s.UserStreams, Key: s.KeyStreams},
-			PublicURL: s.PublicURL, Wakeup: p.Nudge,
+			PublicURL: s.PublicURL, Wakeup: p.SendWakeup,
 		},
 		Intake: &intake.Intake{
 			Executor: p.Executor, Store: p.Store, Tenants: p.Tenants, Host: p.Host, PausedRuns: s.PausedRuns,
@@ -47,7 +47,7 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 		Files: &files.Files{Store: p.Store, Log: p.Log},
 		Webhooks: &webhook.Sender{
 			Store: p.Store, Host: p.Host, Client: policy.Client(time.Minute), Log: p.Log, Secret: s.WebhookSecret,
-			Sealer: p.Sealer, Reads: p.Tenants.SenderReads,
+			Sealer: p.Sealer, CitationFilter: p.Tenants.SenderReads,
 		},
 		Store: p.Store, Hub: p.Hub, Models: p.Models, Toolkits: p.Toolkits,
 		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy, PanelReaches: []string{bucket(p)},

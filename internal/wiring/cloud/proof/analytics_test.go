@@ -44,7 +44,7 @@ func TestAYearOfAnalyticsIsReadInAFewCalls(t *testing.T) {
 	}
 	rolled := meter.take()
 	t.Logf("rolled up: %+v", rolled)
-	assert.LessOrEqual(t, rolled.Reads, 12*366, "the ledger of a day, twice at most, and how far it is rolled up")
+	assert.LessOrEqual(t, rolled.ReadCalls, 12*366, "the ledger of a day, twice at most, and how far it is rolled up")
 	assert.LessOrEqual(t, rolled.Writes, 2*366)
 
 	got, err := a.Summarize(t.Context(), record.Of(organization), analytics.Question{From: began, To: now})
@@ -52,7 +52,7 @@ func TestAYearOfAnalyticsIsReadInAFewCalls(t *testing.T) {
 	assert.Equal(t, int64(runs), got.Total)
 	year := meter.take()
 	t.Logf("a summary of a year: %+v", year)
-	assert.LessOrEqual(t, year.Reads, 100)
+	assert.LessOrEqual(t, year.ReadCalls, 100)
 	assert.Zero(t, year.Writes)
 }
 

@@ -38,16 +38,16 @@ const (
 const (
 	runSeconds     = 10                // duration of a run
 	requestsARun   = 2                 // a message, and a question for its end
-	looksASecond   = 2                 // by the worker during the model call: for a cancel, for readers
+	pollsPerSecond = 2                 // by the worker during the model call: for a cancel, for readers
 	organizations  = 10_000            // the largest of them has
 	largestShare   = 0.05              // of the runs
 	streamsATask   = 1_000             // infra/stacks/front.go
 	runsAtOnce     = 200               // of a container, infra/stacks/workers.go
 	framesRead     = 4 * 2             // a second, of a stream with output: two in each poll, internal/run/stream
 	processorsRead = 0.0004            // for a stream with output, measured in November 2026 (docs/performance.md)
-	glanceSeconds  = 2                 // between two polls of a stream without output, internal/run/stream
-	rowsOfAGlance  = 2                 // the run's head, and the key of its next frame
-	aLook          = 0.5               // units: it may lag
+	pollSeconds    = 2                 // between two polls of a stream without output, internal/run/stream
+	rowsPerPoll    = 2                 // the run's head, and the key of its next frame
+	pollUnits      = 0.5               // units: it may lag
 	dueAtOnce      = 1_000_000 / 3_600 // of a million pauses that began within an hour
 	pausedRunBytes = 6_000             // of a run that waits, with its chat, slots and pause
 )
@@ -117,7 +117,7 @@ func TestCapacity(t *testing.T) {
 		fmt.Fprintf(&s, "| `%s` | %s | %.1f | %.1f | %d | %s |\n", p.name, p.scope, p.writes, p.read, p.partitions,
 			thousands(p.breaks()))
 	}
-	writes, reads := float64(total.Units)/runs, runSeconds*looksASecond*aLook+total.ReadUnits/runs
+	writes, reads := float64(total.Units)/runs, runSeconds*pollsPerSecond*pollUnits+total.ReadUnits/runs
 	s.WriteString(loads(writes, reads, ofOrganization, ofService))
 	s.WriteString(b.days(m))
 	there := between(t, "../../../../docs/capacity.md", "capacity", "make capacity", s.String())
@@ -135,8 +135,8 @@ func (b *bench) kinds(m *meter, runs int) []part {
 	}
 	kinds := map[string]*kind{}
 	name := func(partition string) string {
-		place, key, _ := strings.Cut(partition, " ")
-		_, index, _ := strings.Cut(place, "/")
+		resource, key, _ := strings.Cut(partition, " ")
+		_, index, _ := strings.Cut(resource, "/")
 		key = strings.ReplaceAll(key, b.first.Organization.ID, "ORG")
 		key = aUser.ReplaceAllString(key, "${1}/${2}USER")
 		key = anID.ReplaceAllString(key, "ID")
@@ -188,15 +188,15 @@ func loads(writes, reads float64, ofOrganization, ofService part) string {
 	section := func(title string) {
 		fmt.Fprintf(&s, "\n**%s**\n\n| resource | needed | available | share |\n|---|---|---|---|\n", title)
 	}
-	row := func(what string, asked, there float64, note string) {
-		share := fmt.Sprintf("%.0f %%", 100*asked/there)
-		if asked > there {
+	row := func(what string, needed, there float64, note string) {
+		share := fmt.Sprintf("%.0f %%", 100*needed/there)
+		if needed > there {
 			share = "**" + share + "**"
 		}
 		if note != "" {
 			share += ": " + note
 		}
-		fmt.Fprintf(&s, "| %s | %s | %s | %s |\n", what, thousands(asked), thousands(there), share)
+		fmt.Fprintf(&s, "| %s | %s | %s | %s |\n", what, thousands(needed), thousands(there), share)
 	}
 	const load = 1_000
 	largest := load * largestShare
@@ -217,8 +217,8 @@ func loads(writes, reads float64, ofOrganization, ofService part) string {
 	const streams = 100_000
 	section("100,000 open streams of runs that write nothing")
 	row("containers", streams/streamsATask, 100, "the limit of `infra/stacks/front.go`")
-	row("read units of core and feed table together", streams*rowsOfAGlance*aLook/glanceSeconds, 2*tableUnits,
-		fmt.Sprintf("full at %s streams", thousands(2*tableUnits*glanceSeconds/(rowsOfAGlance*aLook))))
+	row("read units of core and feed table together", streams*rowsPerPoll*pollUnits/pollSeconds, 2*tableUnits,
+		fmt.Sprintf("full at %s streams", thousands(2*tableUnits*pollSeconds/(rowsPerPoll*pollUnits))))
 	const speaking = 1_000
 	section("1,000 open streams of runs that always write")
 	row("containers, by processor time", speaking*processorsRead/0.3, 100,
@@ -253,9 +253,9 @@ func (b *bench) days(m *meter) string {
 		fmt.Fprintf(&s, "| %s | %s | %s | %s | %s | %s |\n", what, thousands(calls), thousands(writes),
 			thousands(reads), thousands(n*writes/hour), thousands(n*reads/hour))
 	}
-	row("without a run", organizations, float64(quiet.Writes+quiet.Reads), float64(quiet.Units), quiet.ReadUnits)
+	row("without a run", organizations, float64(quiet.Writes+quiet.ReadCalls), float64(quiet.Units), quiet.ReadUnits)
 	row(fmt.Sprintf("of %s runs each, by 7 users", thousands(float64(each))), organizations,
-		float64(busy.Writes+busy.Reads), float64(busy.Units), busy.ReadUnits)
+		float64(busy.Writes+busy.ReadCalls), float64(busy.Units), busy.ReadUnits)
 	more := runs * largestShare / float64(each)
 	fmt.Fprintf(&s, "\nThe largest, with %s runs, reads %s units. Writes grow with users, agents and keys, "+
 		"not with runs.\n", thousands(runs*largestShare), thousands(more*busy.ReadUnits))

@@ -35,18 +35,18 @@ func TestTheCostOfARunIsWithinItsLimit(t *testing.T) {
 			got := meter.take()
 			b.ended(id)
 			meter.take()
-			reads, units = min(reads, got.Reads), min(units, got.ReadUnits)
+			reads, units = min(reads, got.ReadCalls), min(units, got.ReadUnits)
 			if got.Units > dearest.Units {
 				dearest = got
 			}
 		}
-		dearest.Reads, dearest.ReadUnits = reads, units
+		dearest.ReadCalls, dearest.ReadUnits = reads, units
 		rows = append(rows, row{name, dearest})
 		return dearest
 	}
 	plain := add("a plain run", func() string { return b.run("message", "hello") })
 	assert.LessOrEqual(t, plain.Writes+plain.Sends+plain.Timers, 4, "writing or sending calls of a plain run")
-	assert.LessOrEqual(t, plain.Reads, 4, "reads of a plain run")
+	assert.LessOrEqual(t, plain.ReadCalls, 4, "reads of a plain run")
 	assert.LessOrEqual(t, plain.Units, 27, "write units of a plain run")
 
 	add("the next message of its chat", func() string {
@@ -125,7 +125,7 @@ func listed(t *testing.T, rows []row) {
 		"|\n|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
 		fmt.Fprintf(&s, "| %s | %d | %d | %d | %d | %.1f | %d | %.2f |\n", r.name, r.Writes, r.Sends, r.Timers,
-			r.Reads, r.ReadUnits, r.Units, r.dollars())
+			r.ReadCalls, r.ReadUnits, r.Units, r.dollars())
 	}
 	matches(t, "cost", s.String())
 }
@@ -195,7 +195,7 @@ func TestTheCostOfKnowledgeIsListed(t *testing.T) {
 		"|\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
 		fmt.Fprintf(&s, "| %s | %d | %d | %.1f | %d | %d | %d | %d | %d | %d | %d | %.0f |\n", r.name, r.Writes,
-			r.Reads, r.ReadUnits, r.Sends, r.Units, r.ObjectsPut, r.ObjectsRead, r.VectorBytes/1000,
+			r.ReadCalls, r.ReadUnits, r.Sends, r.Units, r.ObjectsPut, r.ObjectsRead, r.VectorBytes/1000,
 			r.VectorQueries, r.VectorCalls, r.dollars())
 	}
 	matches(t, "knowledge", s.String())

@@ -162,12 +162,12 @@ func conflict(body []byte) map[string]any {
 // processes runs the functions' loops until the test ends.
 func (b *bench) processes(ctx context.Context) (wait func()) {
 	var working sync.WaitGroup
-	run := func(kind events.NudgeKind, width int, handle dispatch.Handler) {
+	run := func(kind events.WakeupKind, width int, handle dispatch.Handler) {
 		working.Go(func() { dispatch.Run(ctx, b.Queues[kind], width, b.Log, handle) })
 	}
-	run(events.NudgeRun, 12,
+	run(events.WakeupRun, 12,
 		func(ctx context.Context, id string) (time.Duration, error) { return 0, b.worker.Handle(ctx, id) })
-	run(events.NudgeWebhook, 4, b.sender.Handle)
+	run(events.WakeupWebhook, 4, b.sender.Handle)
 	sweeper := &sweep.Sweeper{Executor: b.Executor, Store: b.Store, Queue: b.Queues, Host: b.Host, Log: b.Log}
 	working.Go(func() {
 		for b.Host.Sleep(ctx, time.Second) == nil {

@@ -93,7 +93,7 @@ func (m *meter) count(operation string, parameters, result any, err error) {
 			for _, item := range out.Items {
 				n += bytesOf(item)
 			}
-			m.took(m.asked(p), (n+1023)/1024, aws.ToBool(p.ConsistentRead))
+			m.took(m.queryPartition(p), (n+1023)/1024, aws.ToBool(p.ConsistentRead))
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (m *meter) write(partition string, units int) {
 
 // get counts the read of an item.
 func (m *meter) get(table *string, key map[string]types.AttributeValue, consistent bool) {
-	m.took(partition(table, key), kilobytes(m.stored[place(table, key)]), consistent)
+	m.took(partition(table, key), kilobytes(m.stored[itemKey(table, key)]), consistent)
 }
 
 // took counts a read of kilobytes of a partition: a unit for four, and half of that if the read may lag.
@@ -119,8 +119,8 @@ func (m *meter) took(partition string, kilobytes int, consistent bool) {
 	m.read[partition] += units
 }
 
-// asked is the partition of a query, of the table or of an index.
-func (m *meter) asked(p *dynamodb.QueryInput) string {
+// queryPartition is the partition of a query, of the table or of an index.
+func (m *meter) queryPartition(p *dynamodb.QueryInput) string {
 	for name, value := range p.ExpressionAttributeValues {
 		if name == ":p" {
 			return aws.ToString(p.TableName) + "/" + aws.ToString(p.IndexName) + " " + text(value)
@@ -149,7 +149,7 @@ func vectorBytes(v vectors.PutInputVector) int {
 
 // put counts the put of an item; each unit counts times.
 func (m *meter) put(table *string, item map[string]types.AttributeValue, times int, done bool) {
-	at := place(table, item)
+	at := itemKey(table, item)
 	m.write(partition(table, item), times*max(kilobytes(item), kilobytes(m.stored[at])))
 	if done {
 		m.indexed(table, m.stored[at], item)
@@ -158,7 +158,7 @@ func (m *meter) put(table *string, item map[string]types.AttributeValue, times i
 }
 
 func (m *meter) delete(table *string, key map[string]types.AttributeValue, times int, done bool) {
-	at := place(table, key)
+	at := itemKey(table, key)
 	m.write(partition(table, key), times*kilobytes(m.stored[at]))
 	if done {
 		m.indexed(table, m.stored[at], nil)
@@ -182,7 +182,7 @@ func (m *meter) indexed(table *string, before, after map[string]types.AttributeV
 	}
 }
 
-func place(table *string, key map[string]types.AttributeValue) string {
+func itemKey(table *string, key map[string]types.AttributeValue) string {
 	layout := dynamotable.Layout()
 	return strings.Join([]string{*table, text(key[layout.PartitionKey]), text(key[layout.SortKey])}, "\x00")
 }
@@ -231,8 +231,8 @@ func size(a types.AttributeValue) int {
 
 // bill is the counts since the previous bill.
 type bill struct {
-	Writes, Reads, Sends, Timers, Units int // of table, queue and timer
-	ReadUnits                           float64
+	Writes, ReadCalls, Sends, Timers, Units int // of table, queue and timer
+	ReadUnits                               float64
 
 	ObjectsPut, ObjectsRead                 int
 	VectorBytes, VectorQueries, VectorCalls int // vectors put, queries, and other calls of the index
@@ -247,7 +247,7 @@ func (m *meter) take() bill {
 		case "PutItem", "DeleteItem", "TransactWriteItems":
 			b.Writes += n
 		case "GetItem", "BatchGetItem", "Query":
-			b.Reads += n
+			b.ReadCalls += n
 		case "PutObject":
 			b.ObjectsPut += n
 		case "GetObject", "HeadObject":

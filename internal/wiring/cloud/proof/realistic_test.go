@@ -160,18 +160,18 @@ func (b *bench) realistic(m *meter, w way, seconds int) (of bill, took float64) 
 	defer working.Wait()
 	defer stop()
 	working.Go(func() {
-		dispatch.Run(ctx, b.Queues[events.NudgeRun], 2, b.Log,
+		dispatch.Run(ctx, b.Queues[events.WakeupRun], 2, b.Log,
 			func(ctx context.Context, id string) (time.Duration, error) {
 				err := b.worker.Handle(ctx, id)
 				handled <- id
 				return 0, err
 			})
 	})
-	b.said(append(w.fields, "message", "warm up")...) // fills the caches
+	b.sendMessage(append(w.fields, "message", "warm up")...) // fills the caches
 	<-handled
 	m.take()
 	began := b.Host.Elapsed()
-	id := b.said(append(w.fields, "message", prose(70)+"\n"+w.command(seconds))...)
+	id := b.sendMessage(append(w.fields, "message", prose(70)+"\n"+w.command(seconds))...)
 	select {
 	case done := <-handled:
 		assert.Equal(b, id, done)
@@ -187,8 +187,8 @@ func (b *bench) realistic(m *meter, w way, seconds int) (of bill, took float64) 
 	return of, took
 }
 
-// said sends a message, reads the answer to its end, and returns the run's id.
-func (b *bench) said(fields ...string) string {
+// sendMessage sends a message, reads the answer to its end, and returns the run's id.
+func (b *bench) sendMessage(fields ...string) string {
 	body, kind := form(append(fields, "agent_id", b.first.Agent.ID)...)
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, b.url+"/chat", body)
 	if !assert.NoError(b, err) {

@@ -46,11 +46,11 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 		return nil, err
 	}
 	return &worker.Worker{
-		Executor: p.Executor, Store: p.Store, Known: p.Known, Hub: p.Hub, Host: p.Host, Log: p.Log,
+		Executor: p.Executor, Store: p.Store, Cached: p.Cached, Hub: p.Hub, Host: p.Host, Log: p.Log,
 		Lease:       p.Settings.Lease,
-		PauseExpiry: p.Settings.PauseExpiry, Tick: pollEvery, ReleaseAfter: p.Cloud.HandOverAfter, Drain: drainTime,
+		PauseExpiry: p.Settings.PauseExpiry, Tick: pollEvery, ReleaseAfter: p.Cloud.ReleaseAfter, Drain: drainTime,
 		Loop:  &agent.Loop{Models: models, Host: p.Host, Called: called(p.Metrics), Worked: p.Metrics.Worked},
-		Tools: p.Toolkits, MayReach: p.Tenants.SenderMayReach, Reads: p.Tenants.SenderReads,
+		Tools: p.Toolkits, CanAccess: p.Tenants.SenderMayReach, CitationFilter: p.Tenants.SenderReads,
 		Search: k.SearchForRun,
 		// Another function reads the files of messages: this one has too little memory.
 		TextOf: (&reader.Client{Store: p.Store, Invoke: lambdareader.Line(p.Account, p.Cloud.Reader)}).Text,

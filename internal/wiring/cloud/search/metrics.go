@@ -16,10 +16,10 @@ var ours = map[docstate.Code]bool{
 // Ingested counts a change of a document's ingestion. failure is the failure that ended it at this change, or nil.
 func Ingested(m *cloud.Metrics, before, after docstate.State, failure *docstate.Failure) {
 	if before.Begun.IsZero() && !after.Begun.IsZero() {
-		m.Put(cloud.Milliseconds(cloud.IngestWait, after.Begun.Sub(after.Asked)))
+		m.Put(cloud.Milliseconds(cloud.IngestWait, after.Begun.Sub(after.RequestedAt)))
 	}
 	if docstate.Ended(before, after) {
-		m.Tried(cloud.IngestEnded, cloud.IngestFailed, failure != nil && ours[failure.Code])
+		m.CountAttempt(cloud.IngestEnded, cloud.IngestFailed, failure != nil && ours[failure.Code])
 	}
 }
 
@@ -30,7 +30,7 @@ func searched(m *cloud.Metrics) func(knowledge.Found, time.Duration, error) {
 			return
 		}
 		m.Put(cloud.Milliseconds(cloud.SearchTime, took))
-		m.Tried(cloud.SearchTried, cloud.SearchFailed, outcome == knowledge.Failed)
+		m.CountAttempt(cloud.SearchAttempts, cloud.SearchFailed, outcome == knowledge.Failed)
 	}
 }
 

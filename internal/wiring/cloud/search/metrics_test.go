@@ -19,7 +19,7 @@ func TestIngestionsAreCountedByWhoseFaultTheyAre(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	var out bytes.Buffer
 	m := cloud.NewMetrics(&out, "dev", func() time.Time { return now })
-	told := func() (values []map[string]any) {
+	reported := func() (values []map[string]any) {
 		for line := range bytes.Lines(out.Bytes()) {
 			var v map[string]any
 			require.NoError(t, json.Unmarshal(line, &v))
@@ -28,14 +28,14 @@ func TestIngestionsAreCountedByWhoseFaultTheyAre(t *testing.T) {
 		out.Reset()
 		return values
 	}
-	asked, err := docstate.Apply(docstate.State{}, now, docstate.Begin{From: docstate.Extracting})
+	requested, err := docstate.Apply(docstate.State{}, now, docstate.Begin{From: docstate.Extracting})
 	require.NoError(t, err)
-	begun, err := docstate.Apply(asked, now.Add(time.Second), docstate.Claim{
+	begun, err := docstate.Apply(requested, now.Add(time.Second), docstate.Claim{
 		Lease: docstate.Lease{Claim: "c", Until: now.Add(time.Minute)}, Deadline: time.Hour,
 	})
 	require.NoError(t, err)
-	search.Ingested(m, asked, begun, nil)
-	values := told()
+	search.Ingested(m, requested, begun, nil)
+	values := reported()
 	require.Len(t, values, 1)
 	assert.InDelta(t, 1000, values[0][cloud.IngestWait], 0)
 
@@ -46,11 +46,11 @@ func TestIngestionsAreCountedByWhoseFaultTheyAre(t *testing.T) {
 		ended, err := docstate.Apply(begun, now, docstate.Fail{Claim: "c", Code: code})
 		require.NoError(t, err)
 		search.Ingested(m, begun, ended, ended.Failure)
-		values := told()
+		values := reported()
 		require.Len(t, values, 1, code)
 		assert.InDelta(t, 1, values[0][cloud.IngestEnded], 0)
 		assert.InDelta(t, failed, values[0][cloud.IngestFailed], 0, code)
 	}
 	search.Ingested(m, begun, begun, nil) // a lease that is renewed
-	assert.Empty(t, told())
+	assert.Empty(t, reported())
 }

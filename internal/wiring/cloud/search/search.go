@@ -57,7 +57,7 @@ func Stored(p *cloud.Platform) (*knowledge.Knowledge, error) {
 		Documents: p.Settings.DocumentsPerBase, Poll: pollEvery,
 		CheckURL:  func(url string) error { return knowledge.CheckURL(policy, url) },
 		OnSearch:  searched(p.Metrics),
-		Ingesting: p.Settings.Ingesting, Nudge: p.Wake,
+		Ingesting: p.Settings.Ingesting, Wake: p.Wake,
 	}, nil
 }
 
