@@ -10,13 +10,13 @@ import (
 )
 
 // Wakeup is a wakeup message. It names a thing that the receiver should look at, and is not a command. The receiver
-// loads the thing and acts on its state and the clock. So a Nudge may arrive twice, late, out of order, or not at all.
+// loads the thing and acts on its state and the clock. So a Wakeup may arrive twice, late, out of order, or not at all.
 type Wakeup struct {
 	Kind WakeupKind `json:"kind"`
 	ID   string     `json:"id"`
 }
 
-// WakeupKind is the kind of thing that a Nudge names.
+// WakeupKind is the kind of thing that a Wakeup names.
 type WakeupKind string
 
 // The kinds of wakeup.

@@ -70,7 +70,7 @@ var transitions = func() map[reflect.Type]Transition {
 func NameOf(e Event) string { return transitions[reflect.TypeOf(e)].Name }
 
 // Outcome is a completed transition: the run before and after it, and its consequences. One commit must write all of it
-// with the run, except Nudge, Arm and Disarm. These are sent after the commit and may be lost. If the run has ended in
+// with the run, except Wake, Arm and Disarm. These are sent after the commit and may be lost. If the run has ended in
 // After, the commit also writes a ledger entry.
 type Outcome struct {
 	Before, After Run

@@ -184,7 +184,7 @@ func (t *Tenants) MayReadFile(ctx context.Context, p Principal, f record.File) e
 	return t.mayReachOne(ctx, p, p.User, agents)
 }
 
-// mayReachOne is MayReach for at least one of some agents.
+// mayReachOne is CanAccess for at least one of some agents.
 func (t *Tenants) mayReachOne(ctx context.Context, p Principal, owner string, agents []string) (refusal error) {
 	for _, agent := range agents {
 		if refusal = t.CanAccess(ctx, p, lifecycle.Whose{Agent: agent, Owner: owner}); !isGone(refusal) {

@@ -369,7 +369,7 @@ func TestAnAgentWithoutApproversHasAProblem(t *testing.T) {
 	has(others, &no)
 }
 
-// A listing reads each agent once. The answer is that of MayReach and does not change within the listing. A store that
+// A listing reads each agent once. The answer is that of CanAccess and does not change within the listing. A store that
 // is away causes no refusal, and is read again.
 func TestReachableAnswersAsMayReachAndAsksOnce(t *testing.T) {
 	w := newWorld(t)

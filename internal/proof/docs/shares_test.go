@@ -35,7 +35,8 @@ var sharesOf = map[string][]string{
 	},
 	"connections that have shown a key": {"internal/api/httpapi: byNumber(c.Connections, 0, 0, 0)"},
 	"connections without a key": {
-		"internal/api/httpapi: byNumber(c.Connections, c.Strangers, c.Strangers, c.Strangers)",
+		"internal/api/httpapi: " +
+			"byNumber(c.Connections, c.AnonymousConnections, c.AnonymousConnections, c.AnonymousConnections)",
 	},
 	"API keys":     {`internal/org/tenant: refuses "api_keys"`},
 	"files: count": {`internal/store/record: refuses "files"`},

@@ -21,7 +21,7 @@ import (
 type Harness struct {
 	// New makes an empty table; the test's cleanup closes it.
 	New func(t *testing.T) table.Table
-	// PollLag is how long Glance may lag behind the items; zero if it never does.
+	// PollLag is how long Poll may lag behind the items; zero if it never does.
 	PollLag time.Duration
 	// IndexLag is how long List and Due may lag behind the items; zero if they never do.
 	IndexLag time.Duration
