@@ -77,16 +77,17 @@ type embeddingModelBody struct {
 }
 
 type baseBody struct {
-	Name        *string             `json:"name,omitempty" minLength:"1" maxLength:"200"`
-	Description *string             `json:"description,omitempty" nullable:"true" maxLength:"2000"`
-	Embedding   *embeddingModelBody `json:"embedding_model,omitempty" doc:"by default the first model of the deployment"`
-	Chunking    *chunkingBody       `json:"chunking,omitempty"`
-	Language    *string             `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"the ISO 639-1 language of its documents; auto, the default: detected from each text"`
-	GroupIDs    *[]string           `json:"group_ids,omitempty" doc:"groups whose members may read it; admins always may; empty: the whole organization"`
+	Name        *string                  `json:"name,omitempty" minLength:"1" maxLength:"200"`
+	Description httpapi.Nullable[string] `json:"description,omitzero" maxLength:"2000"`
+	Embedding   *embeddingModelBody      `json:"embedding_model,omitempty" doc:"by default the first model of the deployment"`
+	Chunking    *chunkingBody            `json:"chunking,omitempty"`
+	Language    *string                  `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"the ISO 639-1 language of its documents; auto, the default: detected from each text"`
+	GroupIDs    *[]string                `json:"group_ids,omitempty" doc:"groups whose members may read it; admins always may; empty: the whole organization"`
 }
 
 func (b baseBody) edit() knowledge.BaseEdit {
-	e := knowledge.BaseEdit{Name: b.Name, Description: b.Description, GroupIDs: b.GroupIDs, Language: b.Language}
+	e := knowledge.BaseEdit{Name: b.Name, Description: b.Description.Edit(), GroupIDs: b.GroupIDs,
+		Language: b.Language}
 	if b.Embedding != nil {
 		e.Embedding = &catalog.EmbeddingModel{
 			Provider: b.Embedding.Provider, Name: b.Embedding.Name, Dimensions: b.Embedding.Dimensions,

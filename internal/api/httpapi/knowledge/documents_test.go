@@ -324,6 +324,13 @@ func TestADocumentHasAnETag(t *testing.T) {
 	assert.Equal(t, []any{http.StatusOK, "ready"}, []any{w.Code, at(t, w, "status")})
 }
 
+func TestNullRemovesADescription(t *testing.T) {
+	l := libraryOver(t, &memblob.Store{})
+	base := strings.TrimSuffix(l.documents, "/documents")
+	assert.Equal(t, "d", at(t, l.Send("PATCH", base, `{"description":"d"}`), "description"))
+	assert.Empty(t, at(t, l.Send("PATCH", base, `{"description":null}`), "description"))
+}
+
 // Bases and documents have a language, which is set and shown.
 func TestALanguageIsSetAndShown(t *testing.T) {
 	l := libraryOver(t, &memblob.Store{})
