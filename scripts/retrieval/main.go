@@ -6,8 +6,9 @@
 // A collection is two files in the folder: NAME.docs.jsonl, a line {"id", "title", "text", "language"} for each
 // document, and NAME.queries.jsonl, a line {"id", "text", "relevant": ids of documents, "answers"} for each query.
 // Where no language is given, it is the first part of the id ("de-12"), else English. Each collection is measured
-// as one base; as one of the first 42 words of each document, where it is of one language, as short texts are what
-// most people have; as a base for each of its languages; and in one base with all the others.
+// as one base, as a base for each of its languages, and in one base with all the others. A collection of one language
+// is also measured by the first 42 words of each document, as short texts are what most people have. Where queries have
+// answers it is not: the words may lack them.
 //
 // Where a query has answers, as they stand in a document, the table has how often the quotes of the first six passages
 // hold one, as citations quote them. Unlike those of a run, these passages may all be of one document, near-duplicates
@@ -110,7 +111,9 @@ func bases(list []collection) (all []collection) {
 		all = append(all, c)
 		languages := c.languages()
 		if len(languages) == 1 {
-			all = append(all, c.short())
+			if !c.answered() {
+				all = append(all, c.short())
+			}
 			continue
 		}
 		for _, l := range languages {
