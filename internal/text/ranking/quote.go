@@ -8,7 +8,7 @@ import (
 	"agentplatform/internal/text/words"
 )
 
-// What speaks for a quote besides the words of the query, of which the sum is 1.
+// Weights of a quote, besides the words of the query, whose weights have the sum 1.
 const (
 	forLetters  = 0.4  // all pieces of the query's letters, as inflected words and compounds have them
 	forSentence = 0.05 // a quote that begins with a sentence or a line
@@ -100,14 +100,14 @@ type piece struct {
 
 // pieces are all runs of four letters and digits of a text, in small letters, over spaces and signs between them.
 func pieces(characters []rune) (all []piece) {
-	letters, places := make([]rune, 0, len(characters)), make([]int, 0, len(characters))
+	letters, positions := make([]rune, 0, len(characters)), make([]int, 0, len(characters))
 	for i, r := range characters {
 		if unicode.IsLetter(r) || unicode.IsNumber(r) {
-			letters, places = append(letters, unicode.ToLower(r)), append(places, i)
+			letters, positions = append(letters, unicode.ToLower(r)), append(positions, i)
 		}
 	}
 	for i := range max(0, len(letters)-grams+1) {
-		all = append(all, piece{string(letters[i : i+grams]), places[i], places[i+grams-1] + 1})
+		all = append(all, piece{string(letters[i : i+grams]), positions[i], positions[i+grams-1] + 1})
 	}
 	return all
 }
