@@ -179,13 +179,10 @@ func (s *server) upload(base string, form int) error {
 // ingested waits until all documents of a base can be found. It fails if one failed, and after ten minutes.
 func (s *server) ingested(base string) error {
 	for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		var answer struct {
-			Documents struct{ Pending, Processing, Failed int }
-		}
-		if err := s.send(http.MethodGet, "/knowledge-bases/"+base, "", nil, &answer); err != nil {
+		n, err := s.counts(base)
+		switch {
+		case err != nil:
 			return err
-		}
-		switch n := answer.Documents; {
 		case n.Failed > 0:
 			return s.failed(base)
 		case n.Pending+n.Processing == 0:
@@ -194,6 +191,16 @@ func (s *server) ingested(base string) error {
 	}
 	return fmt.Errorf("the ingestions of base %s did not end", base)
 }
+
+// counts returns the number of documents of a base in each status.
+func (s *server) counts(base string) (documentCounts, error) {
+	var answer struct{ Documents documentCounts }
+	err := s.send(http.MethodGet, "/knowledge-bases/"+base, "", nil, &answer)
+	return answer.Documents, err
+}
+
+// documentCounts is the number of documents in each status.
+type documentCounts struct{ Pending, Processing, Ready, Failed int }
 
 // failed returns the error of the first document of a base that has failed.
 func (s *server) failed(base string) error {

@@ -323,7 +323,15 @@ func (s *server) besideMany() error {
 		return err
 	})
 	time.Sleep(3 * time.Second) // the import is well under way
+	before, err := s.counts(a)
+	if err != nil {
+		return err
+	}
 	b, besideUpload, beside, err := s.few(few)
+	if err != nil {
+		return err
+	}
+	after, err := s.counts(a)
 	if err != nil {
 		return err
 	}
@@ -336,6 +344,7 @@ func (s *server) besideMany() error {
 	row("240 small documents", "alone %.2f s, uploads %.2f s; during an import of 6,000 in %.1f s: %.2f s, "+
 		"uploads %.2f s (%.1f times)", alone.Seconds(), aloneUpload.Seconds(), all.Seconds(), beside.Seconds(),
 		besideUpload.Seconds(), beside.Seconds()/alone.Seconds())
+	row("  meanwhile ready of the import", "%d", after.Ready-before.Ready)
 	return nil
 }
 

@@ -113,6 +113,11 @@ func mixed(list []collection) collection {
 	return all
 }
 
+// answered reports whether a query has answers.
+func (c collection) answered() bool {
+	return slices.ContainsFunc(c.queries, func(q question) bool { return len(q.Answers) > 0 })
+}
+
 // short cuts each document to its first words, to the length of abstracts and notes.
 func (c collection) short() collection {
 	c.name, c.documents = fmt.Sprintf("%s, the first %d words", c.name, shortWords), slices.Clone(c.documents)

@@ -115,5 +115,7 @@ func TestBasesOfCollections(t *testing.T) {
 	}
 	assert.Equal(t, []string{"a 1 1", "a, the first 42 words 1 1", "b 2 2", "b, de alone 1 1", "b, en alone 1 1",
 		"a + b 3 3"}, names)
+	english.queries[0].Answers = []string{"w"}
+	assert.Len(t, bases([]collection{english}), 1)
 	assert.Len(t, strings.Fields(english.short().documents[0].Text), shortWords)
 }

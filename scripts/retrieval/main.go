@@ -10,8 +10,8 @@
 //
 // Without a language, the first part of the id is the language ("de-12"), or else English. Each collection is measured
 // as one base, and in one base with all the others. A collection with several languages is also measured as a base for
-// each of them. A collection with one language is also measured with the first 42 words of each document, because most
-// people have short texts.
+// each of them. A collection with one language and without answers is also measured with the first 42 words of each
+// document, because most people have short texts.
 //
 // A query may have answers, as they stand in a document. The table then has how often the quotes of the first six
 // passages hold one, as citations quote them. Unlike those of a run, these passages may all be of one document,
@@ -116,7 +116,9 @@ func bases(list []collection) (all []collection) {
 		all = append(all, c)
 		languages := c.languages()
 		if len(languages) == 1 {
-			all = append(all, c.short())
+			if !c.answered() {
+				all = append(all, c.short())
+			}
 			continue
 		}
 		for _, l := range languages {

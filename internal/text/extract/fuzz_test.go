@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/xuri/excelize/v2"
 
 	"agentplatform/internal/text/document"
 )
@@ -26,6 +27,11 @@ func FuzzReaders(f *testing.F) {
 			f.Add(uint8(n), []byte(seed))
 		}
 	}
+	workbook, err := os.ReadFile("testdata/stock.xlsx")
+	require.NoError(f, err)
+	locked, err := excelize.Encrypt(workbook, &excelize.Options{Password: defaultPassword})
+	require.NoError(f, err)
+	f.Add(uint8(slices.Index(names, compound)), locked)
 	f.Fuzz(func(t *testing.T, n uint8, data []byte) {
 		name := names[int(n)%len(names)]
 		for _, whole := range []bool{true, false} {

@@ -8,7 +8,7 @@ import (
 	"agentplatform/internal/text/words"
 )
 
-// What speaks for a quote besides the words of the query, of which the sum is 1.
+// Weights of a quote, besides the words of the query, whose weights have the sum 1.
 const (
 	forLetters  = 0.4  // all pieces of the query's letters, as inflected words and compounds have them
 	forSentence = 0.05 // a quote that begins with a sentence or a line
