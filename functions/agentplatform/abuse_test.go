@@ -32,7 +32,7 @@ func abused(t *testing.T, environ ...string) *program {
 	return p
 }
 
-// dial opens a connection and writes say to it.
+// dial opens a connection and writes request to it.
 func (p *program) dial(request string) (net.Conn, error) {
 	c, err := net.Dial("tcp", strings.TrimPrefix(strings.TrimSuffix(p.url, "/api/v1"), "http://"))
 	if err != nil {

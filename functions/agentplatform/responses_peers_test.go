@@ -208,8 +208,8 @@ func TestComplianceOfOpenResponses(t *testing.T) {
 	assert.GreaterOrEqual(t, passed, 8)
 }
 
-// runStory runs a client's story and returns its output, line by line. For a line like "please WHAT NAME" it calls please,
-// and then reports to the client that this is done.
+// runStory runs a client's story and returns its output, line by line. For a line like "please WHAT NAME" it calls
+// please, and then reports to the client that this is done.
 func runStory(t *testing.T, please func(t *testing.T, what, name string), command ...string) map[string]string {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), command[0], command[1:]...)

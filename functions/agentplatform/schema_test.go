@@ -129,8 +129,8 @@ func schemathesis(t *testing.T, p *program, document string, own, answers string
 	return n
 }
 
-// failureOutput is the output of schemathesis about failures, with long lines cut. The last lines of the output are read first:
-// they belong to a failure, not to the summary.
+// failureOutput is the output of schemathesis about failures, with long lines cut. The last lines of the output are
+// read first: they belong to a failure, not to the summary.
 func failureOutput(out []byte) string {
 	lines := strings.Split(string(out), "\n")
 	from := slices.IndexFunc(lines, func(line string) bool {

@@ -329,8 +329,8 @@ func (p *program) manager(name string) *program {
 	return &program{t: p.t, url: p.url, key: fmt.Sprint(key)}
 }
 
-// keepBodiesOpen keeps a body of 8 MiB open that arrives slowly, and opens the next when it is refused or cut. It calls filled
-// once, when the first body has been sent except its end, or was refused.
+// keepBodiesOpen keeps a body of 8 MiB open that arrives slowly, and opens the next when it is refused or cut. It calls
+// filled once, when the first body has been sent except its end, or was refused.
 func (p *program) keepBodiesOpen(ended <-chan struct{}, filled func()) {
 	most := strings.Repeat("x", 8<<20-len(`{"query":"`)-5) // the rest has no room for a request
 	for once := sync.OnceFunc(filled); ; {

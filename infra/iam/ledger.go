@@ -87,8 +87,9 @@ type Report struct {
 	Called  []string // calls
 }
 
-// Compare compares the ledger with stacks. These may be other stacks than those of the run, so each call is decided again.
-// Exceptions are grants that may stay although no program was seen to use them. They map patterns of grants to reasons.
+// Compare compares the ledger with stacks. These may be other stacks than those of the run, so each call is decided
+// again. Exceptions are grants that may stay although no program was seen to use them. They map patterns of grants to
+// reasons.
 func (l *Ledger) Compare(s *Stacks, exceptions map[string]string) (r Report) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

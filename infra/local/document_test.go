@@ -190,8 +190,8 @@ func words(n int) string {
 	return b.String()
 }
 
-// aLongIngestionContinuesInAnotherFunction ingests for longer than a function may run. The ingestion ends, so each function continues
-// where the one before stopped. Recorded embeddings are not requested again.
+// aLongIngestionContinuesInAnotherFunction ingests for longer than a function may run. The ingestion ends, so each
+// function continues where the one before stopped. Recorded embeddings are not requested again.
 func aLongIngestionContinuesInAnotherFunction(t *testing.T, w world, model *embedder) {
 	const pieces = 8
 	base := w.base(t, fields{"chunking": fields{"size": 50, "overlap": 0}})

@@ -75,8 +75,8 @@ func wrongField(err error) string {
 }
 
 // call sends JSON and decodes the response into into, if that is not nil. A request that is refused for now is sent
-// again, at most maxTries times in all, until the context ends. The error is a *refusal if the API answered. Otherwise
-// the API could not be reached, and it is not known whether it did the request.
+// again, at most maxAttempts times in all, until the context ends. The error is a *refusal if the API answered.
+// Otherwise the API could not be reached, and it is not known whether it did the request.
 func (c *client) call(ctx context.Context, method, path string, body, into any) error {
 	var raw []byte
 	if body != nil {

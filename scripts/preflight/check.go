@@ -10,7 +10,7 @@ import (
 	"agentplatform/infra/stage"
 )
 
-// check is a condition that must hold before a stage is deployed. ask only fetches and judge only decides. So each
+// check is a condition that must hold before a stage is deployed. ask only fetches and evaluate only decides. So each
 // verdict is tested with answers that no real account has to give.
 type check struct {
 	name     string
@@ -94,8 +94,8 @@ type facts struct {
 	Edge             bool     `json:"edge"` // the stage has a stack in us-east-1
 }
 
-// runChecks makes the checks in their order, and prints the findings of each. It returns the answers, and how many findings
-// would make a deploy fail. A check without the right to ask gives a warning.
+// runChecks makes the checks in their order, and prints the findings of each. It returns the answers, and how many
+// findings would make a deploy fail. A check without the right to ask gives a warning.
 func runChecks(ctx context.Context, out io.Writer, c *account, s stage.Stage) (*answers, int) {
 	a := &answers{
 		stage: s, region: c.config.Region, stacks: map[string]string{}, outputs: map[string]string{},

@@ -36,8 +36,8 @@ func NewTrouble(message string, codes ...string) Trouble {
 	return t
 }
 
-// ParseTrouble reads the body of an answer: JSON, also as an event of a stream, or a short text. It leaves out pages, JSON that
-// cannot be read, and JSON with too many values.
+// ParseTrouble reads the body of an answer: JSON, also as an event of a stream, or a short text. It leaves out pages,
+// JSON that cannot be read, and JSON with too many values.
 func ParseTrouble(body []byte) (t Trouble) {
 	var answer any
 	err := Read(body, len(body), maxValues, &answer)

@@ -147,7 +147,7 @@ type call struct {
 // Call handles a request of a principal. Its error is a problem of the HTTP request itself, of kind NotFound,
 // Unauthenticated, Forbidden, Limited, Unavailable or Full. The agent does not exist or may not be used, the key has
 // ended meanwhile, a limit is reached, or the disk is full. Errors that have a code in the protocol are in the reply. A
-// stream takes its slot with seat before it does anything else; Call returns the error of seat.
+// stream takes its slot with takeSlot before it does anything else; Call returns the error of takeSlot.
 func (s *Server) Call(
 	ctx context.Context, p tenant.Principal, agent string, in Request, takeSlot func() error,
 ) (Reply, error) {

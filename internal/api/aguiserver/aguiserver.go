@@ -116,8 +116,8 @@ func (s *Server) Open(
 	return x, bridge.Named(err, b.fresh.requestField)
 }
 
-// maxAttempts is the largest number of attempts of a request. Another attempt follows where its thread had no run at first,
-// and has one now.
+// maxAttempts is the largest number of attempts of a request. Another attempt follows where its thread had no run at
+// first, and has one now.
 const maxAttempts = 3
 
 type beginning struct {

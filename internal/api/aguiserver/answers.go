@@ -41,8 +41,8 @@ func (b *beginning) correlate(ctx context.Context, last *record.Pause) error {
 	return nil
 }
 
-// mayHaveInterrupt reports whether a run may have asked the question that an entry answers. Of its pauses, it reads only
-// the thread's last.
+// mayHaveInterrupt reports whether a run may have asked the question that an entry answers. Of its pauses, it reads
+// only the thread's last.
 func (b *beginning) mayHaveInterrupt(run record.Run, last *record.Pause, e AGUIResume) bool {
 	of, _ := runOf("int_", e.InterruptID)
 	if of != run.ID() || run.Agent != b.agent || run.Chat != b.turn.ThreadID {

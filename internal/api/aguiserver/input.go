@@ -314,8 +314,8 @@ func (p part) name() string {
 	return of.Filename
 }
 
-// runContext returns the request's part apart from its message. Instructions are the messages of system and developer, at
-// any place, and the entries of context.
+// runContext returns the request's part apart from its message. Instructions are the messages of system and developer,
+// at any place, and the entries of context.
 func (t *turn) runContext(f fresh) (*record.Context, error) {
 	c := &record.Context{Before: f.before}
 	var texts []string

@@ -17,9 +17,10 @@ import (
 // held whole, within the room for all JSON bodies, and checked once. No reader then receives a body whose cost exceeds
 // its size.
 
-// ReadBody reads a body of JSON whole and checks it; the request's body is then the bytes that were read. Its bytes count
-// until the request has been answered, or c.Release is called. It returns answers as errors. The body is too large, did
-// not come or is not JSON, or there is no room for it among those of its user, its organization or everybody.
+// ReadBody reads a body of JSON whole and checks it; the request's body is then the bytes that were read. Its bytes
+// count until the request has been answered, or c.Release is called. It returns answers as errors. The body is too
+// large, did not come or is not JSON, or there is no room for it among those of its user, its organization or
+// everybody.
 func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request, c *Call) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil

@@ -87,7 +87,7 @@ func (r Routes) operation(at, id, summary string, tagged bool, more []func(*Oper
 	method, path, _ := strings.Cut(at, " ")
 	o := &Operation{Level: r.Write, Operation: huma.Operation{
 		Method: method, Path: Base + path, OperationID: id, Summary: summary, Tags: []string{r.Tag},
-		DefaultStatus: http.StatusOK, MaxBodyBytes: maxJSON + 1, BodyReadTimeout: -1, // Hold has read it
+		DefaultStatus: http.StatusOK, MaxBodyBytes: maxJSON + 1, BodyReadTimeout: -1, // ReadBody has read it
 	}}
 	switch method {
 	case http.MethodDelete:

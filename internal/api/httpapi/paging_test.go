@@ -17,7 +17,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// numbers is a listing of the numbers below n, newest first. It counts the requested rows in asked.
+// numbers is a listing of the numbers below n, newest first. It counts the requested rows in requested.
 func numbers(n int, requested *int) func(context.Context, string, int) (record.Page[int], error) {
 	return func(_ context.Context, after string, limit int) (page record.Page[int], err error) {
 		*requested += limit

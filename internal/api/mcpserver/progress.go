@@ -71,8 +71,8 @@ func (s *Server) progressWaiter(
 	}
 }
 
-// notifyProgress notifies the client of a call of the events of its run, until the run has ended or waits for a human. A
-// notification has the event in the form of GET /runs/{run_id}/stream, and the new part in words.
+// notifyProgress notifies the client of a call of the events of its run, until the run has ended or waits for a human.
+// A notification has the event in the form of GET /runs/{run_id}/stream, and the new part in words.
 func (s *Server) notifyProgress(
 	ctx context.Context, p tenant.Principal, client *mcp.ServerSession, token json.RawMessage, run string,
 	idle time.Duration,

@@ -66,7 +66,7 @@ func waiting(t *testing.T) (*mcpserver.Server, tenant.Principal) {
 	return server, p
 }
 
-// listen calls an agent, and returns the messages; hear is called with each of them.
+// listen calls an agent, and returns the messages; onWrite is called with each of them.
 func listen(ctx context.Context, server *mcpserver.Server, p tenant.Principal, onWrite func() error) []string {
 	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":9007199254740993},
 		"name":"Demo","arguments":{"message":"hello"}}}`

@@ -325,8 +325,8 @@ func (c *creation) tooEarly() error {
 		"user messages are accepted only after the pending calls and approvals have answers")
 }
 
-// answeredPart finds the part whose pause the outputs answer. That is the last part, or the one before when the request is
-// sent again.
+// answeredPart finds the part whose pause the outputs answer. That is the last part, or the one before when the request
+// is sent again.
 func (c *creation) answeredPart(ctx context.Context, r record.Run, outputs []output) (part int, found bool, err error) {
 	if r.Pause == 0 {
 		return 0, false, nil
@@ -548,8 +548,8 @@ func (s *Server) cut(ctx context.Context, p tenant.Principal, e record.RunEntity
 	return w.cut(n)
 }
 
-// Wait is Response of a new response after its run has ended or paused, or after a while. The while is longer if place,
-// which takes a stream slot for it, returns nil. The caller watches the right to the run's agent.
+// Wait is Response of a new response after its run has ended or paused, or after a while. The while is longer if
+// takeSlot, which takes a stream slot for it, returns nil. The caller watches the right to the run's agent.
 func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string, takeSlot func() error) (Response, error) {
 	r, _ := parseRef(id) // which Create has made
 	enough := func(run record.Run) bool { return run.Status.EndedOrWaiting() || run.Passed() > r.part }

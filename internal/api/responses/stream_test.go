@@ -38,8 +38,8 @@ func asks(id string, kind lifecycle.InterruptKind, tool string) record.Interrupt
 	return i
 }
 
-// eventsAfter returns the events of a response that a reader receives after the event with the number after. The text comes
-// to the process in these pieces.
+// eventsAfter returns the events of a response that a reader receives after the event with the number after. The text
+// comes to the process in these pieces.
 func eventsAfter(t *testing.T, p *part, after int64, pieces ...string) (list []ResponseEvent) {
 	t.Helper()
 	last := after

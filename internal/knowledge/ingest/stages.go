@@ -180,7 +180,7 @@ func (w *work) leave() {
 	}
 }
 
-// chunked ends the stage; places are those of the chunks, none where they were there before.
+// chunked ends the stage; prefixes are those of the chunks, none where they were there before.
 func (w *work) chunked(ctx context.Context, count int, prefixes ...record.Stored) error {
 	vectors, err := w.Store.NewPrefix(ctx, w.d, "vectors")
 	if err != nil {

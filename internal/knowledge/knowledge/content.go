@@ -35,7 +35,7 @@ func (k *Knowledge) Content(
 }
 
 // reading reads some data of a document. If the data is gone and the document has changed meanwhile, it reads the
-// document again, at most maxLooks times. It returns a problem of kind NotFound or Forbidden.
+// document again, at most maxRounds times. It returns a problem of kind NotFound or Forbidden.
 func (k *Knowledge) reading(
 	ctx context.Context, p tenant.Principal, base, id, what string, read func(catalog.Document) error,
 ) error {

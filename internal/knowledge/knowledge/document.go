@@ -33,7 +33,7 @@ type NewDocument struct {
 	GroupIDs    []string
 }
 
-// check returns a problem of kind Invalid that names the field. place is the prefix of the field, like "body.".
+// check returns a problem of kind Invalid that names the field. prefix is that of the field, like "body.".
 func (n NewDocument) check(prefix string) error {
 	if err := checkLength(prefix+"title", n.Title, 0, MaxTitle); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (n NewDocument) check(prefix string) error {
 }
 
 // Check returns nil if a document with this description may be added to a base. It is called before the document's
-// bytes arrive. place is the prefix of the fields, like "body.". It returns the base, or a problem of kind NotFound,
+// bytes arrive. prefix is that of the fields, like "body.". It returns the base, or a problem of kind NotFound,
 // Forbidden, Invalid that names the field, or Limited (budget_exhausted) when the budget for its embeddings is used up.
 func (k *Knowledge) Check(
 	ctx context.Context, p tenant.Principal, base, prefix string, n NewDocument,

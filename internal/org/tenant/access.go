@@ -195,8 +195,8 @@ func (t *Tenants) mayReachOne(ctx context.Context, p Principal, owner string, ag
 }
 
 // Reachable returns a function that reports whether the principal may reach the runs of an agent and an owner (see
-// [Tenants.CanAccess]). Each agent is read once. The function returns only errors other than refusals, such as a problem
-// of kind Unavailable.
+// [Tenants.CanAccess]). Each agent is read once. The function returns only errors other than refusals, such as a
+// problem of kind Unavailable.
 func (t *Tenants) Reachable(ctx context.Context, p Principal) func(lifecycle.Whose) (bool, error) {
 	type agent struct {
 		catalog.Agent

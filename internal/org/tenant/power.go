@@ -65,8 +65,8 @@ func (t *Tenants) countKeys(ctx context.Context, u *catalog.User) error {
 	return nil
 }
 
-// adjustKeyCounts adds more (1 or -1) to the counts of valid keys, and to the user's count of operator keys, in the commit that
-// creates or deletes a key. The commit requires that the user is as it was read.
+// adjustKeyCounts adds more (1 or -1) to the counts of valid keys, and to the user's count of operator keys, in the
+// commit that creates or deletes a key. The commit requires that the user is as it was read.
 func (t *Tenants) adjustKeyCounts(
 	ctx context.Context, tx *record.Tx, user record.Entity[catalog.User], k catalog.APIKey, more int,
 ) error {

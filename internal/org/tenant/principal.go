@@ -133,7 +133,7 @@ func (p Principal) Authorize(needed Level) error {
 		With("level_needed", needed)
 }
 
-// MayLoosen is May(LevelAdmin) for a change that loosens the approval of a thing. The message names the thing.
+// MayLoosen is Authorize(LevelAdmin) for a change that loosens the approval of a thing. The message names the thing.
 func (p Principal) MayLoosen(what string) error {
 	if p.Authorize(LevelAdmin) == nil {
 		return nil
@@ -143,8 +143,8 @@ func (p Principal) MayLoosen(what string) error {
 		LevelAdmin, p.Level).With("level_needed", LevelAdmin)
 }
 
-// MayTouch is May for a request about one run, which its run token may send as well. The error is a problem of kind
-// Forbidden (insufficient_permission).
+// MayTouch is Authorize for a request about one run, which its run token may send as well. The error is a problem of
+// kind Forbidden (insufficient_permission).
 func (p Principal) MayTouch(run string, needed Level) error {
 	if p.Run != "" && p.Run == run {
 		return nil

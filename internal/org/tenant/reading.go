@@ -10,8 +10,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// CitationFilter returns a function that finds the documents a principal may not read now. At each call it reads the documents,
-// their knowledge bases and the principal's level and groups: a stream may call it long after it began.
+// CitationFilter returns a function that finds the documents a principal may not read now. At each call it reads the
+// documents, their knowledge bases and the principal's level and groups: a stream may call it long after it began.
 func (t *Tenants) CitationFilter(p Principal) citation.Reader {
 	return func(ctx context.Context, documents []string) (citation.Hidden, error) {
 		if p.Level.Covers(LevelOperator) { // its user and key are of another organization

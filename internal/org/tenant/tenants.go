@@ -182,10 +182,10 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// CheckRight returns nil while a principal's right to read a run lasts. It checks the key and its text, their owner, the run
-// token's own time, and the access to the agent and to the chat. For an operator who acts in another organization it
-// checks the level and that organization. Without an agent it is the right to send requests at all. ends is when the
-// right expires by itself; zero: never. It reads strongly.
+// CheckRight returns nil while a principal's right to read a run lasts. It checks the key and its text, their owner,
+// the run token's own time, and the access to the agent and to the chat. For an operator who acts in another
+// organization it checks the level and that organization. Without an agent it is the right to send requests at all.
+// ends is when the right expires by itself; zero: never. It reads strongly.
 //
 // It returns a problem of kind Unauthenticated (invalid_api_key), or the error of [Tenants.CanAccess].
 func (t *Tenants) CheckRight(ctx context.Context, p Principal, of lifecycle.Whose) (ends time.Time, err error) {

@@ -98,7 +98,7 @@ type Draft struct {
 // may need six bytes for a letter.
 const maxRequest = 48 << 10
 
-// check makes the checks of a draft that need no network. place is the draft's location in the body. The error is a
+// check makes the checks of a draft that need no network. location is the draft's location in the body. The error is a
 // problem of kind Invalid, also with the code url_forbidden.
 func (s *Toolkits) check(location string, d Draft) error {
 	if d.Name != nil && (*d.Name == "" || utf8.RuneCountInString(*d.Name) > 200) {

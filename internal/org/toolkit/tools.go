@@ -44,8 +44,8 @@ func (l Loosen) allow(what string) error {
 // maxPattern bounds a rule's pattern, and the name of the argument that it matches, in bytes.
 const maxPattern = 1000
 
-// apply changes a tool. place is the tool's location in the body, when that of its approval. The error is a problem of
-// kind Invalid, or that of Loosen.
+// apply changes a tool. location is the tool's location in the body, when that of its approval. The error is a problem
+// of kind Invalid, or that of Loosen.
 func (r Rules) apply(location, when string, t *Tool) error {
 	a := cmp.Or(r.Approval, &tool.Approval{Mode: "never"})
 	most := MaxCallTime.Milliseconds()
@@ -312,10 +312,10 @@ type Attempt struct {
 	Elapsed time.Duration `json:"elapsed_ns"`
 }
 
-// TestCall calls a tool immediately, enabled or not, so that its owner sees the effect. The audit log has an entry before
-// the call. Arguments are taken in their normal form ([Arguments]). For a call that would wait for a human's approval,
-// approve reports whether the caller may give it. approve has no effect, and may be called if nothing needs approval,
-// too.
+// TestCall calls a tool immediately, enabled or not, so that its owner sees the effect. The audit log has an entry
+// before the call. Arguments are taken in their normal form ([Arguments]). For a call that would wait for a human's
+// approval, approve reports whether the caller may give it. approve has no effect, and may be called if nothing needs
+// approval, too.
 //
 // It returns a problem of kind NotFound when toolkit or tool does not exist, Forbidden, or of kind Invalid
 // (body.arguments). The kind is Conflict when the command is no longer allowed. approve's error is returned as it is. A

@@ -222,7 +222,7 @@ func fault(err error) error {
 
 // TypeError is the error of a value of the wrong type. Its text has no words of Go.
 type TypeError struct {
-	Location string // of the value, as of [Place]; empty for the text's own
+	Location string // of the value, as of [Location]; empty for the text's own
 	Wanted   string // the required type, like "must be a string"
 }
 

@@ -42,7 +42,7 @@ func (t *Tracer) flagged(at oteltrace.SpanContext) oteltrace.SpanContext {
 	return at.WithTraceFlags(oteltrace.TraceFlags(0).WithSampled(decided.Decision == sdktrace.RecordAndSample))
 }
 
-// ids makes random ids. The span of a [Door] is the exception: its ids are in the context.
+// ids makes random ids. The span of a [RequestSpan] is the exception: its ids are in the context.
 type ids struct{}
 
 type idsKey struct{}
@@ -65,10 +65,10 @@ func (i ids) NewSpanID(ctx context.Context, _ oteltrace.TraceID) oteltrace.SpanI
 	return span
 }
 
-// RequestSpan is a request's position in a trace while the request is answered. It begins in a trace of its own. It may move
-// to the trace of the thing that the request makes or changes ([Root], [Join]). So [Door.Record] makes the span at the
-// end. Until then the Door stands for it, as the parent of spans and as the caller of other programs. Its methods are
-// safe for concurrent use; a nil Door has no span.
+// RequestSpan is a request's position in a trace while the request is answered. It begins in a trace of its own. It may
+// move to the trace of the thing that the request makes or changes ([Root], [Join]). So [RequestSpan.Record] makes the
+// span at the end. Until then the RequestSpan stands for it, as the parent of spans and as the caller of other
+// programs. Its methods are safe for concurrent use; a nil RequestSpan has no span.
 type RequestSpan struct {
 	noop.Span
 
@@ -83,8 +83,8 @@ type RequestSpan struct {
 
 type requestSpanKey struct{}
 
-// RequestSpan begins a request. traceparent are the values of that header, which any client may send. A valid one becomes a
-// link, so the caller's trace is found from ours. It neither names our trace nor decides on its sampling.
+// RequestSpan begins a request. traceparent are the values of that header, which any client may send. A valid one
+// becomes a link, so the caller's trace is found from ours. It neither names our trace nor decides on its sampling.
 func (t *Tracer) StartRequest(ctx context.Context, traceparent []string) (context.Context, *RequestSpan) {
 	if t == nil {
 		return ctx, nil

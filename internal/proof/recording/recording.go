@@ -35,7 +35,7 @@ type Exchange struct {
 	Cut     bool                `json:"cut,omitempty"` // the connection ended before the response did
 }
 
-// Conversation is a recorded conversation. Hold has it with the server at an address, and checks its outcome.
+// Conversation is a recorded conversation. Run has it with the server at an address, and checks its outcome.
 type Conversation struct {
 	Name string
 	Run  func(t *testing.T, address string)

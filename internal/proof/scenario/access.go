@@ -251,8 +251,8 @@ func accessScenarios() []Story {
 			Run: func(x *Actor) {
 				r := x.restrict()
 				outsider, words := x.colleague("member", "run"), strings.Repeat(secretWord+" ", 100)
-				// result returns the number of words that the model received with an outsider's last message, and with an
-				// insider's after it.
+				// result returns the number of words that the model received with an outsider's last message, and with
+				// an insider's after it.
 				inputTokens := func(chat string, between, followup bool) (outside, inside float64) {
 					outsider.chat("message", "hello", "chat_id", chat).is(200)
 					run := outsider.startLongRun("chat_id", chat)

@@ -275,7 +275,8 @@ func (c *documentChecker) put(v index.Version, chunks []index.Chunk) {
 	}
 }
 
-// checkEmbedding checks a request to an embedding model. The holder of a document may not request a batch that is recorded.
+// checkEmbedding checks a request to an embedding model. The holder of a document may not request a batch that is
+// recorded.
 func (c *documentChecker) checkEmbedding(texts []string) {
 	id := c.handled[c.awake]
 	d, there := c.now[id]

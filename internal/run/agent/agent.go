@@ -359,7 +359,7 @@ func (s *session) cutShort(step record.Step, outcome string) {
 	s.add(step)
 }
 
-// converse makes one model call and retries temporary failures. At its return, r is the last request, and said the
+// converse makes one model call and retries temporary failures. At its return, r is the last request, and reply the
 // number of bytes of text that were streamed for it. The step then has the tokens of failed attempts, and the text of
 // an attempt that was stopped. failure is the reason why the run must fail. err is that of ctx, CheckLease or
 // BudgetExceeded.

@@ -41,7 +41,7 @@ var argumentLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
 var tooMuchText = fmt.Sprintf("the model's reply is over %d MiB", maxReply>>20)
 
 // take validates a reply and adds it to the journal as a step. It returns the reason why the run must fail, or "". The
-// tokens of the reply count in both cases. said is the number of streamed bytes of text, which may be more than the
+// tokens of the reply count in both cases. streamed is the number of streamed bytes of text, which may be more than the
 // reply has.
 func (s *session) take(
 	ctx context.Context, step *record.Step, request model.Request, reply model.Reply, streamed int,

@@ -57,7 +57,8 @@ func (s *session) outputOf(step record.Step) string {
 	return citation.Passages(step.Found, s.hidden)
 }
 
-// hide determines which documents that the run has found its sender may not read now. The error is that of Reads.
+// hide determines which documents that the run has found its sender may not read now. The error is that of
+// CitationFilter.
 func (s *session) hide(ctx context.Context) error {
 	if len(s.found) == 0 {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// window is a model that accepts conversations of up to holds bytes. It makes the given calls, one after the other.
+// window is a model that accepts conversations of up to maxBytes bytes. It makes the given calls, one after the other.
 type window struct {
 	maxBytes int
 	calls    []string // names

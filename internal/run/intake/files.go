@@ -11,8 +11,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// referenceFiles adds the writes by which a run of an agent, or a parked message for it, refers to the message's files. Both are
-// in the chat of the message.
+// referenceFiles adds the writes by which a run of an agent, or a parked message for it, refers to the message's files.
+// Both are in the chat of the message.
 func (r *request) referenceFiles(ctx context.Context, tx *record.Tx, agent, run string) error {
 	of := lifecycle.Whose{Agent: agent, Owner: r.owner}
 	return reference(ctx, tx, r.who.Organization, of, run, r.message.Files)

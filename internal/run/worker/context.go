@@ -33,8 +33,8 @@ func addContext(t *agent.Task, r record.Run, in record.Input, pauses []record.Pa
 	}
 }
 
-// modelMessages converts a conversation that a client sent with a turn to messages for a model. The ids of its calls are ours:
-// the turn and a number.
+// modelMessages converts a conversation that a client sent with a turn to messages for a model. The ids of its calls
+// are ours: the turn and a number.
 func modelMessages(before []record.ContextMessage, turn int) (messages []model.Message) {
 	calls := map[string]model.Call{} // by the client's ids
 	for _, one := range before {

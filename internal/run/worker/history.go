@@ -175,9 +175,9 @@ func endOf(r record.Run) string {
 	return "[" + line + "]"
 }
 
-// questions converts the questions of a run to its client, and its calls of the client's functions, to messages, with the
-// client's answers. It returns the last of them, within left bytes of text. fit reports whether all had room. The ids
-// of its calls are ours: the turn and two numbers, so that each later run has the same. It reads only the pauses of
+// questions converts the questions of a run to its client, and its calls of the client's functions, to messages, with
+// the client's answers. It returns the last of them, within left bytes of text. fit reports whether all had room. The
+// ids of its calls are ours: the turn and two numbers, so that each later run has the same. It reads only the pauses of
 // runs that have paused. The steps also have the agent's own calls, which are not a part of the conversation.
 func (w *Worker) questions(ctx context.Context, r record.Run, left int) (messages []model.Message, fit bool, err error) {
 	var rounds [][]model.Message

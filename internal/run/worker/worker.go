@@ -34,7 +34,8 @@ import (
 type Worker struct {
 	Executor *transition.Executor
 	Store    *record.Store
-	// CachedReader reads from the same store, or from a cache that may be some seconds old. Versions of agents come from it.
+	// CachedReader reads from the same store, or from a cache that may be some seconds old. Versions of agents come
+	// from it.
 	Cached record.CachedReader
 	Hub    *stream.Hub
 	Loop   *agent.Loop

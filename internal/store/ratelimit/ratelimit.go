@@ -121,9 +121,9 @@ func (l *Limiter) Take(ctx context.Context, key string, limit Limit, at time.Dur
 	return p.state(ahead, answer.allowed)
 }
 
-// count counts a request by the state of this process. tell is how many requests to report to the others now; the first
-// of them came at since. A key that is new to this process is reported immediately. Later, requests are reported when
-// they are more than a tenth of the rest.
+// count counts a request by the state of this process. toReport is how many requests to report to the others now; the
+// first of them came at since. A key that is new to this process is reported immediately. Later, requests are reported
+// when they are more than a tenth of the rest.
 func (l *Limiter) count(key string, p pace, at time.Duration) (a *account, s State, toReport int, since time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -41,8 +41,8 @@ type lot struct {
 }
 
 // paid is the result of reporting a lot. ahead is for how long from now on the key has paid; below 0, that time is
-// past. allowed reports whether the current request may pass. told is false if others changed the row at every attempt:
-// then the lot is not in the row.
+// past. allowed reports whether the current request may pass. recorded is false if others changed the row at every
+// attempt: then the lot is not in the row.
 type paid struct {
 	ahead             time.Duration
 	allowed, recorded bool
@@ -95,7 +95,7 @@ func (s *Shared) pay(ctx context.Context, key string, p pace, l lot) (answer pai
 	return answer, nil
 }
 
-// Enter takes one of a key's slots until a time at the latest; most is how many there are. place is the slot's number,
+// Enter takes one of a key's slots until a time at the latest; most is how many there are. slot is its number,
 // for [Shared.Leave]. taken is false if all are taken, or if others were faster at every attempt. Errors are those of
 // the table.
 func (s *Shared) Enter(ctx context.Context, key string, most int, until time.Time) (slot int, taken bool, err error) {

@@ -174,7 +174,8 @@ type Function struct {
 	Parameters  json.RawMessage `json:"parameters"` // a JSON schema
 }
 
-// ContextMessage is a part of a conversation that a client sends: words of a user or an assistant, or the output of a call.
+// ContextMessage is a part of a conversation that a client sends: words of a user or an assistant, or the output of a
+// call.
 type ContextMessage struct {
 	Role  Role          `json:"role"`
 	Text  string        `json:"text,omitempty"`

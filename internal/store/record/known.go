@@ -1,15 +1,15 @@
 package record
 
-// Reader is a source of resources: a [Store], which reads strongly, or a [Known].
+// Reader is a source of resources: a [Store], which reads strongly, or a [CachedReader].
 type Reader interface {
 	reads() *Store
 }
 
 func (s *Store) reads() *Store { return s }
 
-// CachedReader is a cached reader of keys, users, organizations, agents and toolkits, which every request reads. Nothing is
-// written through it. Its values are as old as those of the store's table: strongly read, or some seconds old if that
-// table caches. A decision about a run reads through a cached table only values that never change.
+// CachedReader is a cached reader of keys, users, organizations, agents and toolkits, which every request reads.
+// Nothing is written through it. Its values are as old as those of the store's table: strongly read, or some seconds
+// old if that table caches. A decision about a run reads through a cached table only values that never change.
 type CachedReader struct{ store *Store }
 
 // CachedReader returns the store's cached reader, whose values may be some seconds old.

@@ -64,7 +64,7 @@ func (s *splitter) addUnits(list []unit, u unit) []unit {
 	return list
 }
 
-// divide calls tell with the pieces of a part, in order; the part's kind decides how it is divided.
+// divide calls yield with the pieces of a part, in order; the part's kind decides how it is divided.
 func (s *splitter) divide(p part, yield func(span)) {
 	text := s.text.Body[p.from:p.till]
 	at := p.span

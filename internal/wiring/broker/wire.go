@@ -21,14 +21,14 @@ type operation string
 
 // The operations, with the types of their arguments and results.
 const (
-	askRefresh  operation = "toolkit.refresh" // askedRefresh, toolkit.Difference
+	askRefresh  operation = "toolkit.refresh" // refreshArguments, toolkit.Difference
 	askSelect   operation = "toolkit.select"  // choice, toolkit.Difference
-	askBrowse   operation = "toolkit.browse"  // askedToolkit, tool.Offerings
-	askTestCall operation = "toolkit.try"     // askedTry, toolkit.Attempt
-	askProbe    operation = "webhook.probe"   // askedProbe, record.DeliveryAttempt
+	askBrowse   operation = "toolkit.browse"  // toolkitRef, tool.Offerings
+	askTestCall operation = "toolkit.try"     // testCallArguments, toolkit.Attempt
+	askProbe    operation = "webhook.probe"   // probeArguments, record.DeliveryAttempt
 	askModels   operation = "models.list"     // nothing, provider.Listing
-	askModel    operation = "models.check"    // askedModel, nothing
-	askEmbed    operation = "embed"           // askedVectors, embedding.Reply
+	askModel    operation = "models.check"    // modelArguments, nothing
+	askEmbed    operation = "embed"           // embedArguments, embedding.Reply
 )
 
 // Bounds of an ask and of its answer as JSON, in bytes. Lambda accepts and returns at most 6 MB in a synchronous call.

@@ -80,8 +80,8 @@ func one(
 	}
 }
 
-// ReleaseAfter ends the context of a handler after a time, and always some time before the function itself is ended. The
-// handler then releases its work. Its recorded work stays, and the message is delivered again, so that another
+// ReleaseAfter ends the context of a handler after a time, and always some time before the function itself is ended.
+// The handler then releases its work. Its recorded work stays, and the message is delivered again, so that another
 // invocation continues.
 func ReleaseAfter(handle dispatch.Handler, after time.Duration) dispatch.Handler {
 	const later = inPlace + time.Second // in another invocation

@@ -124,7 +124,7 @@ func (o *object) ignore(why string, names ...string) {
 	}
 }
 
-// report adds a finding about the members that have a value (see [says]). It counts them as read.
+// report adds a finding about the members that have a value (see [hasValue]). It counts them as read.
 func (o *object) report(kind, what, do string, names ...string) {
 	var found []string
 	for _, name := range names {
@@ -235,8 +235,8 @@ func (o *object) objects(name string) []*object {
 	return list
 }
 
-// rest reports all members that were not read and that have a value (see [says]). Of those that look like secrets it
-// reports only the names, of the others also the output of [short].
+// rest reports all members that were not read and that have a value (see [hasValue]). Of those that look like secrets
+// it reports only the names, of the others also the output of [short].
 func (o *object) rest(do string) {
 	var secrets, others, shown []string
 	for _, name := range slices.Sorted(maps.Keys(o.members)) {

@@ -95,8 +95,8 @@ func (h *hunt) note(t *testing.T, name string, seed int, again bool) {
 
 var found = regexp.MustCompile(`seed (\d+): (.*)`)
 
-// runSeeds runs n seeds with a bug, as far as their worlds are of a kind. It returns the first seed that finds it, and the
-// broken invariant; 0: none did.
+// runSeeds runs n seeds with a bug, as far as their worlds are of a kind. It returns the first seed that finds it, and
+// the broken invariant; 0: none did.
 func (h *hunt) runSeeds(t *testing.T, bug, first, n int, worlds string) (seed int, what string) {
 	out, failed := h.program.run(t, bug, "-test.run", "TestSimulation", "-first", strconv.Itoa(first), "-seeds",
 		strconv.Itoa(n), "-worlds", worlds)

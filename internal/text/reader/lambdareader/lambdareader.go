@@ -18,7 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 )
 
-// maxInvocations bounds the invocations for one file. With this pause between them, they take longer than a caller waits.
+// maxInvocations bounds the invocations for one file. With this pause between them, they take longer than a caller
+// waits.
 const (
 	maxInvocations = 100
 	pause          = 5 * time.Second
