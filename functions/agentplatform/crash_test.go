@@ -64,14 +64,14 @@ func (l *load) learn() {
 	l.agent = v["agents"].([]any)[0].(map[string]any)["agent_id"].(string)
 }
 
-var loadMessages = []string{"hello", "/sleep 30ms", "/sleep 400ms\n/tool echo {\"text\":\"t\"}\n/sleep 100ms", "/fail no",
-	strings.Repeat("long ", 4000), "/tool calculate {\"expression\":\"1+1\"}"}
+var loadMessages = []string{"hello", "/sleep 30ms", "/sleep 400ms\n/tool echo {\"text\":\"t\"}\n/sleep 100ms",
+	"/fail no", strings.Repeat("long ", 4000), "/tool calculate {\"expression\":\"1+1\"}"}
 
 func (l *load) work(ctx context.Context, round, n int) {
 	for i := 0; ctx.Err() == nil; i++ {
 		key := fmt.Sprintf("%d-%d-%d", round, n, i)
-		form := []string{"agent_id", l.agent, "message", loadMessages[rand.IntN(len(loadMessages))], "wait", "false", "idempotency_key",
-			key, "on_conflict", "enqueue"}
+		form := []string{"agent_id", l.agent, "message", loadMessages[rand.IntN(len(loadMessages))],
+			"wait", "false", "idempotency_key", key, "on_conflict", "enqueue"}
 		if rand.IntN(2) == 0 {
 			form = append(form, "chat_id", fmt.Sprint("chat-", rand.IntN(10)))
 		}

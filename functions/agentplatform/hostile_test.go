@@ -369,7 +369,8 @@ func (p *program) hostileReplies(models *hostileModels, hands *hostileTools, add
 			lies = append(lies,
 				lie{name: name + ", decided", agent: guarded, handler: replyHandler(speech{calls: calls}),
 					verbs: []string{"approve", "reject"}},
-				lie{name: name, agent: free, handler: replyHandler(speech{calls: calls}), allowed: []string{"1", "2", "3", ""}},
+				lie{name: name, agent: free, handler: replyHandler(speech{calls: calls}),
+					allowed: []string{"1", "2", "3", ""}},
 			)
 		}
 	}
@@ -394,20 +395,24 @@ func (p *program) hostileReplies(models *hostileModels, hands *hostileTools, add
 	for name, handler := range map[string]http.HandlerFunc{
 		"claims less than nothing": replyHandler(usage("-5", "-7", "12")),
 		"claims all there is":      replyHandler(usage("9223372036854775807", "9223372036854775807", "1")),
-		"claims nothing":           replyHandler(usage("0", "0", "0")), "claims a text": replyHandler(usage(`"many"`, "{}", "1")),
-		"claims a fraction": replyHandler(usage("1.5", "1e9", "3")),
-		"300 calls":         replyHandler(speech{calls: many}), "6 MB of arguments": replyHandler(speech{calls: large}),
-		"5 MB of text": replyHandler(speech{text: strings.Repeat("x", 5<<20), finish: "stop"}),
+		"claims nothing":           replyHandler(usage("0", "0", "0")),
+		"claims a text":            replyHandler(usage(`"many"`, "{}", "1")),
+		"claims a fraction":        replyHandler(usage("1.5", "1e9", "3")),
+		"300 calls":                replyHandler(speech{calls: many}),
+		"6 MB of arguments":        replyHandler(speech{calls: large}),
+		"5 MB of text":             replyHandler(speech{text: strings.Repeat("x", 5<<20), finish: "stop"}),
 		"a text in 50,000 pieces": replyHandler(speech{text: strings.Repeat("x", 50_000), pieces: 50_000,
 			finish: "stop"}),
-		"a tool without a name":        replyHandler(speech{calls: [][3]string{{"a", "", `{}`}}}),
-		"a tool that nobody has":       replyHandler(speech{calls: [][3]string{{"a", "rm -rf /", `{}`}}}),
-		"a name of a megabyte":         replyHandler(speech{calls: [][3]string{{"a", strings.Repeat("act", 1<<18), `{}`}}}),
+		"a tool without a name":  replyHandler(speech{calls: [][3]string{{"a", "", `{}`}}}),
+		"a tool that nobody has": replyHandler(speech{calls: [][3]string{{"a", "rm -rf /", `{}`}}}),
+		"a name of a megabyte": replyHandler(speech{calls: [][3]string{{"a",
+			strings.Repeat("act", 1<<18), `{}`}}}),
 		"a name of control characters": replyHandler(speech{calls: [][3]string{{"a", "a\x00\r\nct", `{}`}}}),
 		"text with control characters": replyHandler(speech{text: "a\x00\x1b[2J\u202e", finish: "stop"}),
 		"an unknown finish":            replyHandler(speech{text: "x", finish: strings.Repeat("why", 1000)}),
 		"a search without a base":      replyHandler(speech{calls: [][3]string{{"a", "search", `{"query":5}`}}}),
-		"a question that is none":      replyHandler(speech{calls: [][3]string{{"a", "ask_user", `{"question":{"a":1}}`}}}),
+		"a question that is none": replyHandler(speech{calls: [][3]string{{"a", "ask_user",
+			`{"question":{"a":1}}`}}}),
 		"a question of a megabyte": replyHandler(speech{calls: [][3]string{{"a", "ask_user",
 			`{"question":"` + strings.Repeat("x", 200<<10) + `"}`}}}),
 		"no stream":       raw("application/json", `{"choices":[]}`),
@@ -497,8 +502,8 @@ func (p *program) hostileResults(models *hostileModels, hands *hostileTools, add
 		agent := p.maker(address+"/"+name, "never")
 		calls := [][3]string{{"a", "act", `{"body":1}`}}
 		// Some clients repeat the request after a redirect.
-		lies = append(lies, lie{name: "a tool that answers: " + name, agent: agent, handler: replyHandler(speech{calls: calls}),
-			allowed: slices.Repeat([]string{"1"}, 12)})
+		lies = append(lies, lie{name: "a tool that answers: " + name, agent: agent,
+			handler: replyHandler(speech{calls: calls}), allowed: slices.Repeat([]string{"1"}, 12)})
 	}
 	return p.runAll(models, hands, lies)
 }

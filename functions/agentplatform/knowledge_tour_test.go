@@ -102,7 +102,8 @@ func (p *program) opens(documents string, run, document object) {
 	passage := string(text[from:to])
 	assert.Contains(p.t, passage, "twenty-six days")
 	assert.NotEmpty(p.t, citation["text"])
-	assert.True(p.t, strings.HasPrefix(passage, citation["text"].(string)), "%q begins with %q", passage, citation["text"])
+	assert.True(p.t, strings.HasPrefix(passage, citation["text"].(string)),
+		"%q begins with %q", passage, citation["text"])
 }
 
 // addFile uploads a file.

@@ -189,7 +189,8 @@ func TestARunIsOneTrace(t *testing.T) {
 	}
 	p.start()
 	agent := p.maker(shop.URL+"/PRIVATE-PATH", "always")
-	run, request := p.postMessage(agent, hook.URL+"/PRIVATE-HOOK", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00")
+	run, request := p.postMessage(agent, hook.URL+"/PRIVATE-HOOK",
+		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00")
 	paused := p.awaits(run, "awaiting_input")
 	asks := paused["interrupts"].([]any)[0].(map[string]any)["id"]
 	status, _, err := p.call(t.Context(), http.MethodPost, "/runs/"+run+"/resume", "application/json",

@@ -603,7 +603,8 @@ func TestAMissingKeyIsForbiddenWithoutListPermission(t *testing.T) {
 		if may {
 			assert.ErrorContains(t, err, "StatusCode: 404")
 			assert.ErrorContains(t, head, "StatusCode: 404")
-			assert.Contains(t, ledger.Compare(read(t, template), nil).Called, "Worker: s3:ListBucket on Blobs (2 times)")
+			assert.Contains(t, ledger.Compare(read(t, template), nil).Called,
+				"Worker: s3:ListBucket on Blobs (2 times)")
 		} else {
 			assert.ErrorContains(t, err, "AccessDenied")
 			assert.ErrorContains(t, head, "StatusCode: 403")

@@ -68,7 +68,9 @@ func refuse(w http.ResponseWriter, status int, name string) {
 const dynamoDB = "com.amazonaws.dynamodb.v20120810#"
 
 // interceptTable offers the calls to a table to answer. If answer returns false, the table handles the call.
-func (d *day) interceptTable(t *testing.T, table string, answer func(w http.ResponseWriter, writes bool) bool) (end func()) {
+func (d *day) interceptTable(
+	t *testing.T, table string, answer func(w http.ResponseWriter, writes bool) bool,
+) (end func()) {
 	t.Helper()
 	pass, name := tables(t), `"`+d.outputs[table+"Table"]+`"`
 	return d.instead(t, "dynamodb", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

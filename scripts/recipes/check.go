@@ -73,7 +73,8 @@ func (c copyOf) check(ctx context.Context, examples []example) (faults []fault, 
 // compile returns the compiled tests of a package, or the compiler's errors.
 func (c copyOf) compile(ctx context.Context, pkg string) (program, out string) {
 	program = filepath.Join(c.dir, ".cache", strings.ReplaceAll(strings.TrimPrefix(pkg, "./"), "/", "-")+".test")
-	output, err := command(ctx, c.dir, "go", "test", "-vet=off", "-tags", tags, "-c", "-o", program, pkg).CombinedOutput()
+	output, err := command(ctx, c.dir,
+		"go", "test", "-vet=off", "-tags", tags, "-c", "-o", program, pkg).CombinedOutput()
 	if err != nil {
 		return "", last(output)
 	}

@@ -39,8 +39,8 @@ func TestADraftBecomesAReply(t *testing.T) {
 			d.Add(at, "", "f", "}")
 			d.Stop = "end"
 		}, calls: []string{"x f {}"}, finish: "tool_calls"},
-		"a call without a name": {draft: func(d *model.Draft) { d.AddText("a"); call(d, "x", "", "{}"); d.Stop = "end" },
-			text: "a", finish: "stop"},
+		"a call without a name": {text: "a", finish: "stop",
+			draft: func(d *model.Draft) { d.AddText("a"); call(d, "x", "", "{}"); d.Stop = "end" }},
 		"too much text": {draft: func(d *model.Draft) { d.AddText(strings.Repeat("a", model.MaxText+1)) },
 			text: strings.Repeat("a", model.MaxText+1), finish: "length"},
 		"a refusal":          {draft: func(d *model.Draft) { d.Stop, d.Refusal = "end", "no" }, kind: model.Refused},

@@ -44,7 +44,8 @@ func TestAProvidersErrorTextShowsNoCredentialsOrAddresses(t *testing.T) {
 			encoded, err := json.Marshal(words)
 			assert.NoError(t, err)
 			for form, p := range map[string]*provider{
-				"an answer":     {status: 401, body: strings.NewReader(`{"error":{"message":` + string(encoded) + `}}`)},
+				"an answer": {status: 401,
+					body: strings.NewReader(`{"error":{"message":` + string(encoded) + `}}`)},
 				"another":       {status: 403, body: strings.NewReader(`{"error":` + string(encoded) + `}`)},
 				"a detail":      {status: 500, body: strings.NewReader(`{"detail":` + string(encoded) + `}`)},
 				"in the middle": {status: 200, body: strings.NewReader(`data: {"error":` + string(encoded) + "}\n\n")},

@@ -201,7 +201,8 @@ func TestAConversationThatBeganElsewhere(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []record.ContextMessage{
 		{Role: record.RoleUser, Text: "first"},
-		{Role: record.RoleAssistant, Calls: []record.ContextCall{{ID: "c", Name: "f", Arguments: json.RawMessage(`{}`)}}},
+		{Role: record.RoleAssistant,
+			Calls: []record.ContextCall{{ID: "c", Name: "f", Arguments: json.RawMessage(`{}`)}}},
 		{Role: record.RoleTool, Call: "c", Text: "error: late\nout"},
 	}, c.Before)
 	assert.Equal(t, "be kind\n\nbe short\n\n"+

@@ -297,7 +297,8 @@ func TestAnswersThatAreNotTakenLeaveOthersRoom(t *testing.T) {
 			var held []net.Conn
 			for range attackers {
 				for _, user := range organization(t, e, 2, "read") {
-					held = append(held, dialAndWrite(t, s, user.Head("GET", fmt.Sprint("/api/v1/large?bytes=", 16*mib), "")))
+					held = append(held, dialAndWrite(t, s,
+						user.Head("GET", fmt.Sprint("/api/v1/large?bytes=", 16*mib), "")))
 				}
 			}
 			require.Eventually(t, func() bool {
@@ -327,7 +328,8 @@ func TestAnAnswerWithoutRoomIsRefused(t *testing.T) {
 	}
 	var held []net.Conn
 	for _, user := range users {
-		held = append(held, dialAndWrite(t, s, user.Head("GET", fmt.Sprint("/api/v1/large?bytes=", 16*mib+smallSize), "")))
+		held = append(held, dialAndWrite(t, s,
+			user.Head("GET", fmt.Sprint("/api/v1/large?bytes=", 16*mib+smallSize), "")))
 	}
 	require.Eventually(t, func() bool {
 		_, _, answers := e.Held()

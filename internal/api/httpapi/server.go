@@ -42,7 +42,7 @@ type Config struct {
 	Streams              int               // that are open, and waits; 0: no limit, as below
 	Shares               Shares            // of these
 	Shared               *ratelimit.Shared // the usage of keys in other processes; nil: there are none
-	KeyChats             int               // streams of one organization, of all processes; 0: no limit, or none that is shared
+	KeyChats             int               // streams of one organization, of all processes; 0: no limit, or none shared
 	Connections          int               // with a key, and without
 	AnonymousConnections int               // connections of one address without a key
 	MaxStream            time.Duration     // after this a bounded stream ends; 0: never

@@ -390,7 +390,8 @@ func (p *part) decision(d record.Decision) ResponseItem {
 		}
 	}
 	if record.IsQuestion(p.before.Interrupts) {
-		return message(nameOf("msg_", p.run, d.InterruptID)+"_in", "user", completed, userContent(d.Message, d.Files)...)
+		return message(nameOf("msg_", p.run, d.InterruptID)+"_in", "user", completed,
+			userContent(d.Message, d.Files)...)
 	}
 	item := outputItem(nameOf("fco_", p.run, d.InterruptID), nameOf("call_", p.run, d.InterruptID), d.Message)
 	if len(d.Files) > 0 {

@@ -48,7 +48,8 @@ func TestSearchAsksForMoreWhereThereMayBeMore(t *testing.T) {
 			most    int // hits; the best of a hybrid search has the score 1
 		}{
 			{"enough", knowledge.Question{Limit: 10}, false, []int{firstCandidates}, 10},
-			{"scores that nothing has", knowledge.Question{Limit: 10, MinScore: 0.999}, false, []int{firstCandidates}, 1},
+			{"scores that nothing has", knowledge.Question{Limit: 10, MinScore: 0.999}, false,
+				[]int{firstCandidates}, 1},
 			{"nothing passes the filter", knowledge.Question{Limit: 10, Filter: none}, false,
 				[]int{firstCandidates, 4 * firstCandidates}, 0},
 			{"the index has no more", knowledge.Question{Limit: 10, Filter: none}, true,

@@ -74,7 +74,8 @@ func TestWhoReadsAFileOfOwnChats(t *testing.T) {
 		for n, owner := range owners {
 			run := fmt.Sprint(f.ID, "/", n)
 			tx := w.store.Begin(run)
-			tx.ReferenceFiles(t.Context(), w.name, lifecycle.Whose{Agent: agent, Owner: owner}, run, []record.FileRef{f.Ref()})
+			tx.ReferenceFiles(t.Context(), w.name, lifecycle.Whose{Agent: agent, Owner: owner}, run,
+				[]record.FileRef{f.Ref()})
 			require.NoError(t, tx.Commit(t.Context()))
 		}
 		e, err := w.store.File(t.Context(), w.home, f.ID)

@@ -262,8 +262,8 @@ func a2aScenarios() []Story {
 			}
 			paused, err := client.SendMessage(x.Context(), newMessage(a2a.TextPart{Text: "/ask Which?"}))
 			require.NoError(x, err)
-			answered, err := client.SendMessage(x.Context(), newTaskMessage(paused.(*a2a.Task), a2a.TextPart{Text: "this"},
-				a2a.FilePart{File: a2a.FileBytes{FileMeta: meta, Bytes: "aGk="}}))
+			answered, err := client.SendMessage(x.Context(), newTaskMessage(paused.(*a2a.Task),
+				a2a.TextPart{Text: "this"}, a2a.FilePart{File: a2a.FileBytes{FileMeta: meta, Bytes: "aGk="}}))
 			require.NoError(x, err)
 			assert.Equal(x, paused.(*a2a.Task).ID, answered.(*a2a.Task).ID)
 		}},

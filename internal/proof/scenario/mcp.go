@@ -57,8 +57,8 @@ func mcpScenarios() []Story {
 			assert.False(x, r.IsError)
 			assert.Equal(x, "You said: hello", r.Content[0].(*mcp.TextContent).Text)
 			assert.Equal(x, "completed", content["status"])
-			assert.Equal(x, "You said: hello", x.get("/runs/"+content["run_id"].(string)).is(200).text("result", "answer"),
-				"a run like any other")
+			assert.Equal(x, "You said: hello",
+				x.get("/runs/"+content["run_id"].(string)).is(200).text("result", "answer"), "a run like any other")
 
 			_, asks := call(demo, object{"message": "/ask Which city?", "chat_id": "trip"})
 			assert.Equal(x, "awaiting_input", asks["status"])
@@ -139,7 +139,8 @@ func mcpScenarios() []Story {
 			assert.Contains(x, words, "init ")
 			assert.Contains(x, words, "step calculate: finished\n")
 			assert.Contains(x, result["answer"], "42")
-			assert.Equal(x, result["answer"], x.get("/runs/"+result["run_id"].(string)).is(200).text("result", "answer"))
+			assert.Equal(x, result["answer"],
+				x.get("/runs/"+result["run_id"].(string)).is(200).text("result", "answer"))
 			asks, _ := call("Demo", object{"message": "/ask Which city?", "chat_id": "trip"})
 			assert.Equal(x, "awaiting_input", asks["status"])
 			again, words := call("get_run", object{"run_id": asks["run_id"]})

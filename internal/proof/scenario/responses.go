@@ -411,7 +411,8 @@ func responsesScenarios() []Story {
 			paused := x.respond("/ask Which city?")
 			assert.Equal(x, "Which city?", paused.messageText())
 			for range 2 { // it is sent again
-				assert.Equal(x, "Answer: Oslo", x.respond("Oslo", "previous_response_id", paused.text("id")).messageText())
+				assert.Equal(x, "Answer: Oslo",
+					x.respond("Oslo", "previous_response_id", paused.text("id")).messageText())
 			}
 			x.respond("Rome", "previous_response_id", paused.text("id")).names("previous_response_id")
 

@@ -342,7 +342,8 @@ func (c *checker) item(key table.Key, item *table.Item) {
 		c.hooks[key] = a.Deliveries[0]
 		if h := a.Deliveries[0]; h.State == record.DeliveryFailed && h.CountedAttempts < 8 && len(h.Attempts) > 0 {
 			if last := h.Attempts[len(h.Attempts)-1].Status; last == 0 || last >= 500 {
-				c.violated(7, "delivery %s was given up after %d tries, the last with %d", h.DeliveryID, h.CountedAttempts, last)
+				c.violated(7, "delivery %s was given up after %d tries, the last with %d",
+					h.DeliveryID, h.CountedAttempts, last)
 			}
 		}
 		if a.Deliveries[0].State == record.DeliveryDelivered {

@@ -304,7 +304,7 @@ func TestCallsOfOneReplyRunInParallel(t *testing.T) {
 
 func TestHangingToolFailsAtItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &script{replies: []func(model.Request) (model.Reply, error){calls("a", "act", `{"n":1}`), textReply("done")}}
+		m := &script{replies: []turn{calls("a", "act", `{"n":1}`), textReply("done")}}
 		s := newStage(m, func(task *agent.Task) {
 			offers(func(ctx context.Context, _ tool.Invocation) (string, error) {
 				<-ctx.Done()

@@ -71,7 +71,8 @@ func TestReplyIsAcceptedUpToEachLimit(t *testing.T) {
 				s := newStage(&script{replies: []turn{turned(reply), textReply("done")}}, approved(new([]string)))
 				s.task.Agent.Spec.CanAsk = true
 				r := s.work(t)
-				assert.Equal(t, extra == 1, strings.Contains(resultText(r), c.want), "%d: %s", extra, tool.Clip(resultText(r), 100))
+				assert.Equal(t, extra == 1, strings.Contains(resultText(r), c.want),
+					"%d: %s", extra, tool.Clip(resultText(r), 100))
 			}
 		})
 	}

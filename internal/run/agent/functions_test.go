@@ -92,7 +92,7 @@ func TestAFunctionMayNotHaveTheNameOfATool(t *testing.T) {
 // A client may offer a function with the name of a tool that the agent's model does not have.
 func TestAFunctionMayHaveTheNameOfAToolThatIsNotThere(t *testing.T) {
 	for _, name := range []string{model.AskUser, model.Search} {
-		m := &script{replies: []func(model.Request) (model.Reply, error){calls("c", name, `{"place":"x"}`), textReply("done")}}
+		m := &script{replies: []turn{calls("c", name, `{"place":"x"}`), textReply("done")}}
 		s := newStage(m, withFunctions)
 		s.task.Agent.Spec.CanAsk = false
 		s.task.Functions = []record.Function{{Name: name, Parameters: weather.Parameters}}

@@ -74,8 +74,9 @@ func TestEachCallIsDecidedSeparatelyEvenIfTheModelReusesItsID(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &script{replies: []turn{replies(act(ids[0], `{"n":1}`), act(ids[1], `{"n":2}`), act(ids[2], `{"n":3}`)),
-				textReply("done")}}
+			m := &script{replies: []turn{
+				replies(act(ids[0], `{"n":1}`), act(ids[1], `{"n":2}`), act(ids[2], `{"n":3}`)), textReply("done"),
+			}}
 			var made []string
 			s := newStage(m, approved(&made))
 			r := s.decide(t, s.work(t), "approve", "reject", "approve")

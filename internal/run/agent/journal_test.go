@@ -176,7 +176,8 @@ func TestStepsThatDoNotFitBesideAResultAreJournalledFirst(t *testing.T) {
 		assert.Len(t, r.Last, c.last, "beside %d", decided)
 		assert.Len(t, r.All, decided+1)
 
-		s = newStage(&script{replies: []turn{replies(requested...)}}, func(task *agent.Task) { task.Agent.Spec.CanAsk = true })
+		s = newStage(&script{replies: []turn{replies(requested...)}},
+			func(task *agent.Task) { task.Agent.Spec.CanAsk = true })
 		s.task.Journal = func(context.Context, []record.Step) error { return lost }
 		_, err := s.Work(t.Context(), s.task)
 		assert.Equal(t, c.journalled > 0, errors.Is(err, lost), "beside %d: %v", decided, err)

@@ -150,9 +150,8 @@ func TestOptionsAreBounded(t *testing.T) {
 
 		raw, err := json.Marshal(map[string]any{"question": "Which?", "options": options})
 		require.NoError(t, err)
-		s = newStage(&script{replies: []turn{calls("c", "ask_user", string(raw)), textReply("done")}}, func(task *agent.Task) {
-			task.Agent.Spec.CanAsk = true
-		})
+		s = newStage(&script{replies: []turn{calls("c", "ask_user", string(raw)), textReply("done")}},
+			func(task *agent.Task) { task.Agent.Spec.CanAsk = true })
 		r := s.work(t)
 		require.Empty(t, r.Interrupts)
 		assert.Contains(t, outputs(r), "500 bytes")

@@ -167,7 +167,7 @@ func TestAnAgentWithoutKnowledgeIsOfferedNoSearch(t *testing.T) {
 
 func TestArgumentsOfASearchAreChecked(t *testing.T) {
 	for _, arguments := range []string{`{}`, `{"query":""}`, `{"query":1}`, `{"query":"a","limit":100}`} {
-		m := &script{replies: []func(model.Request) (model.Reply, error){calls("1", "search", arguments), textReply("no")}}
+		m := &script{replies: []turn{calls("1", "search", arguments), textReply("no")}}
 		r := newStage(m, finds(swordfish)).work(t)
 		assert.Equal(t, "failed", r.All[1].Outcome, arguments)
 		assert.Contains(t, r.All[1].Output, "the arguments do not fit", arguments)
@@ -259,7 +259,7 @@ func TestTheMessageBeforeIsSearchedForToo(t *testing.T) {
 		"a long one":        {[]model.Message{user("Rain?"), rain}, nil, long, long[:8000]},
 		"a rather long one": {[]model.Message{user("Rain?"), rain}, nil, long[:2*3997], "Ra\n" + long[:2*3997]},
 	} {
-		s := newStage(&script{replies: []func(model.Request) (model.Reply, error){textReply("no")}}, func(task *agent.Task) {
+		s := newStage(&script{replies: []turn{textReply("no")}}, func(task *agent.Task) {
 			task.Agent.Spec.Knowledge.Always = true
 			task.History, task.Before, task.Message.Text = c.history, c.before, c.message
 			task.Search = func(_ context.Context, query string) ([]record.Source, record.Embeddings, error) {

@@ -120,10 +120,7 @@ func TestTokenClaimsOfRecordedRepliesAreBooked(t *testing.T) {
 					continue // a failed reply, or one without a claim
 				}
 				claims++
-				s := newStage(
-					&script{replies: []turn{func(model.Request) (model.Reply, error) { return reply, nil }, textReply("done")}},
-					nil,
-				)
+				s := newStage(&script{replies: []turn{turned(reply), textReply("done")}}, nil)
 				s.task.Message.Text = words(e.Request.Messages)
 				r := s.work(t)
 				assert.Equal(t, reply.InputTokens, r.All[0].InputTokens, file)

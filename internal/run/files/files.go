@@ -256,7 +256,7 @@ func (s *Files) Delete(ctx context.Context, scope record.Scope, id string, may f
 	}
 	held := 0
 	err = s.Store.DeleteFile(ctx, id, func(f record.File) bool {
-		if held = f.References; held == 0 && f.Due.IsZero() { // an earlier version stored it and did not count references
+		if held = f.References; held == 0 && f.Due.IsZero() { // an earlier version stored it and counted no references
 			held = 1
 		}
 		return held > 0

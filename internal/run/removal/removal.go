@@ -273,7 +273,8 @@ func (r *Remover) user(ctx context.Context, j *record.Job) (wait time.Duration, 
 		return r.eraseRuns(ctx, scope, after, true, func(run record.Run) bool { return run.User == j.Subject })
 	}
 	files := func(after string) (string, error) {
-		return r.filesOf(ctx, scope, after, func(f record.File) bool { return f.UserID != j.Subject || f.References > 0 })
+		return r.filesOf(ctx, scope, after,
+			func(f record.File) bool { return f.UserID != j.Subject || f.References > 0 })
 	}
 	chats := func(after string) (string, error) { return r.untitle(ctx, scope, after, j.Subject) }
 	return r.pass(j, func(after string) (string, error) {

@@ -269,13 +269,14 @@ func (s *Sweeper) run(ctx context.Context, id string) (*task, error) {
 	}
 	switch {
 	case todo.Execute:
-		t := s.wakeupTask(events.WakeupRun, id, e.Value.Organization, func(ctx context.Context, wait time.Duration) error {
-			later, err := s.Executor.Postponed(ctx, e.Value.Run, s.Host.Now().Add(wait), s.atWork.of)
-			if err != nil {
-				return err
-			}
-			return s.apply(ctx, e, later)
-		})
+		t := s.wakeupTask(events.WakeupRun, id, e.Value.Organization,
+			func(ctx context.Context, wait time.Duration) error {
+				later, err := s.Executor.Postponed(ctx, e.Value.Run, s.Host.Now().Add(wait), s.atWork.of)
+				if err != nil {
+					return err
+				}
+				return s.apply(ctx, e, later)
+			})
 		t.wakeup.User = e.Value.User
 		return t, nil
 	case todo.Event != nil:
@@ -339,10 +340,11 @@ func (s *Sweeper) job(ctx context.Context, id string) (*task, error) {
 	if err != nil || !found || e.Value.Due.After(s.Host.Now()) {
 		return nil, err
 	}
-	return s.wakeupTask(events.WakeupJob, id, e.Value.Organization, func(ctx context.Context, wait time.Duration) error {
-		e.Value.Due = s.Host.Now().Add(wait)
-		return s.Executor.Write(ctx, func(tx *record.Tx) { tx.PutJob(e) })
-	}), nil
+	return s.wakeupTask(events.WakeupJob, id, e.Value.Organization,
+		func(ctx context.Context, wait time.Duration) error {
+			e.Value.Due = s.Host.Now().Add(wait)
+			return s.Executor.Write(ctx, func(tx *record.Tx) { tx.PutJob(e) })
+		}), nil
 }
 
 // file sends a wakeup to remove a file without references.

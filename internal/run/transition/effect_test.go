@@ -150,7 +150,8 @@ func TestStoredBesideTheRunIsReadAsWritten(t *testing.T) {
 		w.claim(run.ID())
 		last := work
 		last.Attempt = 2
-		ended := w.do(run.ID(), plainly(transition.Change{Event: lifecycle.Complete{Work: last}, Result: sizedResult(size)}))
+		ended := w.do(run.ID(), plainly(transition.Change{Event: lifecycle.Complete{Work: last},
+			Result: sizedResult(size)}))
 		assert.Equal(t, ended, w.run(run.ID()))
 		output, err := w.Store.Output(t.Context(), ended)
 		require.NoError(t, err)

@@ -604,7 +604,8 @@ func (x *Executor) follow(ctx context.Context, event string, o lifecycle.Outcome
 		if promoted != nil {
 			next = promoted.Run
 		}
-		x.send(ctx, queue.Message{Wakeup: events.Wakeup{Kind: events.WakeupRun, ID: next.ID()}, Group: next.Organization,
+		x.send(ctx, queue.Message{
+			Wakeup: events.Wakeup{Kind: events.WakeupRun, ID: next.ID()}, Group: next.Organization,
 			User: next.User})
 	}
 	if o.Announce {

@@ -179,7 +179,9 @@ func endOf(r record.Run) string {
 // the client's answers. It returns the last of them, within left bytes of text. fit reports whether all had room. The
 // ids of its calls are ours: the turn and two numbers, so that each later run has the same. It reads only the pauses of
 // runs that have paused. The steps also have the agent's own calls, which are not a part of the conversation.
-func (w *Worker) questions(ctx context.Context, r record.Run, left int) (messages []model.Message, fit bool, err error) {
+func (w *Worker) questions(
+	ctx context.Context, r record.Run, left int,
+) (messages []model.Message, fit bool, err error) {
 	var rounds [][]model.Message
 	fit = true
 	for last, first := r.Pause, max(r.Pause-maxPauses, 0); last > first && fit && left > 0; {

@@ -163,8 +163,8 @@ func TestEarlierFilesAreNamed(t *testing.T) {
 func messagesOf(turns ...turn) []model.Message {
 	messages := []model.Message{}
 	for _, turn := range turns {
-		messages = append(messages,
-			model.Message{Role: model.User, Text: turn.message}, model.Message{Role: model.Assistant, Text: turn.answer})
+		messages = append(messages, model.Message{Role: model.User, Text: turn.message},
+			model.Message{Role: model.Assistant, Text: turn.answer})
 	}
 	return messages
 }
@@ -254,7 +254,8 @@ func TestModelIsShownThePreviousTurns(t *testing.T) {
 // Messages of turns without an answer are named by their indexes: these are left out first.
 func TestMessagesOfTurnsWithoutAnAnswerAreNamed(t *testing.T) {
 	done := turn{status: lifecycle.Completed, message: "q", answer: "a", epoch: 1}
-	question := turn{status: lifecycle.Cancelled, message: "q", epoch: 1, pauses: []record.Pause{asks("Oslo", "Where?")}}
+	question := turn{status: lifecycle.Cancelled, message: "q", epoch: 1,
+		pauses: []record.Pause{asks("Oslo", "Where?")}}
 	messages, unanswered, _, err := historyOf(t, &memblob.Store{},
 		[]turn{done, question, done, {status: lifecycle.Failed, message: "q", epoch: 1}})
 	require.NoError(t, err)
@@ -266,11 +267,13 @@ func TestMessagesOfTurnsWithoutAnAnswerAreNamed(t *testing.T) {
 
 // A client's conversation at the start of a turn is kept, also if the turn failed.
 func TestConversationThatAClientBroughtOutlivesAFailure(t *testing.T) {
-	of := turn{status: lifecycle.Failed, message: "and now?", epoch: 1,
-		before: []record.ContextMessage{{Role: record.RoleUser, Text: "hi"}, {Role: record.RoleAssistant, Text: "hello"}}}
+	of := turn{status: lifecycle.Failed, message: "and now?", epoch: 1, before: []record.ContextMessage{
+		{Role: record.RoleUser, Text: "hi"}, {Role: record.RoleAssistant, Text: "hello"},
+	}}
 	got, err := conversation(t, []turn{of})
 	require.NoError(t, err)
-	assert.Equal(t, messagesOf(turn{message: "hi", answer: "hello"}, turn{message: "and now?", answer: failedLine}), got)
+	assert.Equal(t,
+		messagesOf(turn{message: "hi", answer: "hello"}, turn{message: "and now?", answer: failedLine}), got)
 }
 
 // For a chat of any length, few of its runs are read, whether they are in the history or not.

@@ -233,7 +233,9 @@ func TestARunOfAProcessThatDiesAtItsStartIsTakenOver(t *testing.T) {
 func TestAStartThatTakesTooLongMakesNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
-		s.converse = func(context.Context, model.Request, func(string)) (model.Reply, error) { return calls("one"), nil }
+		s.converse = func(context.Context, model.Request, func(string)) (model.Reply, error) {
+			return calls("one"), nil
+		}
 		s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) {
 			t.Error("it was called")
 			return tool.Result{}, nil

@@ -247,7 +247,9 @@ func (f File) with(agent string) File {
 
 // ReferenceFiles makes a run, or the parked message that will be one, hold files; of is its [lifecycle.Run.Whose].
 // Files that it holds already are skipped. The unit of work fails with [NoFile] if a file does not exist.
-func (tx *Tx) ReferenceFiles(ctx context.Context, organization string, of lifecycle.Whose, run string, files []FileRef) {
+func (tx *Tx) ReferenceFiles(
+	ctx context.Context, organization string, of lifecycle.Whose, run string, files []FileRef,
+) {
 	if tx.err != nil {
 		return
 	}

@@ -266,9 +266,9 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	l.server = service.New(service.Config{
 		Config: httpapi.Config{
 			Tenants: l.tenants, Host: machine, Log: log, Tracer: l.tracer, Metrics: registry, MaxBody: s.MaxBody,
-			PublicURL: s.PublicURL, Streams: s.Streams, Connections: s.Connections, AnonymousConnections: s.AddressConnections,
+			PublicURL: s.PublicURL, Streams: s.Streams, Connections: s.Connections,
+			AnonymousConnections: s.AddressConnections, Wakeup: l.sendWakeup,
 			Shares: httpapi.Shares{Organization: s.OrganizationStreams, User: s.UserStreams, Key: s.KeyStreams},
-			Wakeup: l.sendWakeup,
 		},
 		Intake: &intake.Intake{
 			Executor: l.executor, Store: l.store, Tenants: l.tenants, Host: machine, PausedRuns: s.PausedRuns,

@@ -36,8 +36,9 @@ func RunTexts(
 	}
 	for _, blank := range blanks {
 		for name, messages := range map[string][]model.Message{
-			"an answer":       {user("a"), assistant(blank), user("b")},
-			"answers":         {user("a"), assistant(blank), user("b"), assistant(blank), user("c"), assistant("d"), user("e")},
+			"an answer": {user("a"), assistant(blank), user("b")},
+			"answers": {user("a"), assistant(blank), user("b"), assistant(blank), user("c"),
+				assistant("d"), user("e")},
 			"the last answer": {user("a"), assistant("b"), user("c"), assistant(blank)},
 			"the text beside a call": slices.Concat([]model.Message{user("a")}, call(blank, `{}`, "b"),
 				[]model.Message{user("c")}),

@@ -40,7 +40,8 @@ func FuzzAnswer(f *testing.F, open func(client *http.Client) model.Model, answer
 	f.Fuzz(func(t *testing.T, text string) {
 		var pieces strings.Builder
 		m := open(Answering(text))
-		reply, err := m.Converse(t.Context(), model.Request{Name: "m"}, func(piece string) { pieces.WriteString(piece) })
+		reply, err := m.Converse(t.Context(), model.Request{Name: "m"},
+			func(piece string) { pieces.WriteString(piece) })
 		if err != nil {
 			assert.NotEmpty(t, model.KindOf(err), "%v", err)
 			return

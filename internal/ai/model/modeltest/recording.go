@@ -67,8 +67,8 @@ var conversations = []conversation{
 				Text: []string{"one", "not two"}[i],
 			})
 		}
-		reply, err = converseOnce(t, m, question, model.Message{Role: model.Assistant, Text: reply.Text, Calls: reply.Calls},
-			results)
+		reply, err = converseOnce(t, m, question,
+			model.Message{Role: model.Assistant, Text: reply.Text, Calls: reply.Calls}, results)
 		require.NoError(t, err)
 		assert.Equal(t, "One, and not two.", reply.Text)
 		assert.Empty(t, reply.Calls)

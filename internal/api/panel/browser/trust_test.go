@@ -34,8 +34,8 @@ func TestMarkupOfOthersIsTextOnEveryPage(t *testing.T) {
 		"instructions": hostile, "knowledge_base_ids": []string{base}, "approval": object{"mode": "always"}})
 	p.send("PATCH", "/agents/"+agent, object{"instructions": hostile + hostile})
 	group := p.makes("group_id", "/groups", object{"name": withMarkup("group"), "description": hostile})
-	user := p.makes("user_id", "/users", object{"email": "ada@example.com", "name": withMarkup("user"), "role": "member",
-		"group_ids": []string{group}})
+	user := p.makes("user_id", "/users", object{"email": "ada@example.com", "name": withMarkup("user"),
+		"role": "member", "group_ids": []string{group}})
 	key := p.makes("api_key_id", "/api-keys", object{"name": withMarkup("key"), "level": "run", "user_id": user})
 	cited := p.makes("run_id", "/chat", formOf("agent_id", agent, "chat_id", "cited", "title", hostile,
 		"message", hostile+"\n/search days of holiday", "callback_url", "https://receiver.invalid/hook",

@@ -106,7 +106,8 @@ func TestLongWordsOfOthersStayWithinThePage(t *testing.T) {
 		"metadata", `{"`+word(40)+`":"`+word(200)+`"}`))
 	asks := p.makes("run_id", "/chat", formOf("agent_id", agent, "chat_id", "asks", "title", word(100), "message",
 		`/tool calculate {"expression":"`+word(400)+`"}`+"\n/ask "+word(400)))
-	_, broken := p.request("POST", "/chat", formOf("agent_id", agent, "chat_id", "fails", "message", "/fail "+word(400)))
+	_, broken := p.request("POST", "/chat", formOf("agent_id", agent, "chat_id", "fails",
+		"message", "/fail "+word(400)))
 	p.send("PATCH", "/organization", object{"name": word(100)})
 	delivery := p.send("GET", "/webhooks/deliveries", nil)["deliveries"].([]any)[0].(object)["delivery_id"].(string)
 	tab := signedIn(t, p, "")

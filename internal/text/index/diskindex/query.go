@@ -126,7 +126,8 @@ func (s *search) search(c *state) {
 	for _, t := range []*top{s.words, s.vectors} {
 		t.prune()
 		for _, i := range t.items {
-			if p := (location{i.collection, i.slot}); i.collection == s.collection && s.found[p] == nil && s.err == nil {
+			p := location{i.collection, i.slot}
+			if i.collection == s.collection && s.found[p] == nil && s.err == nil {
 				s.found[p], s.err = s.read(c, i.slot)
 			}
 		}

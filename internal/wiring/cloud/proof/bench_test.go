@@ -89,7 +89,8 @@ func open(t *testing.T, through func(aws.Config) aws.Config, settings ...string)
 	if through != nil {
 		account = through(account)
 	}
-	p, err := cloud.New(t.Context(), account, read, resources, cloud.ReadWrite, slog.New(slog.DiscardHandler), io.Discard)
+	p, err := cloud.New(t.Context(), account, read, resources, cloud.ReadWrite,
+		slog.New(slog.DiscardHandler), io.Discard)
 	require.NoError(t, err)
 	b.Platform = p
 	_, err = s3vectors.NewFromConfig(b.direct).CreateVectorBucket(t.Context(),
