@@ -18,9 +18,14 @@ const (
 // grams is the length of the pieces of letters.
 const grams = 4
 
+// longWord is the part of a quote's length after which it may also begin inside a word: an address, or data without
+// spaces.
+const longWord = 3
+
 // Quote returns the best part of a text for a query: a range of at most so many characters that begins with a word. Of
-// all such ranges it has the most of the query: the words that match, by their rarity, and pieces of its letters. Each
-// counts once, and more in the middle, since an answer stands before its question's words as often as after them.
+// all such ranges it has the most of the query: the words that match, by their rarity, and pieces of its letters. Of
+// each, the first in the range counts, and counts more in the middle: an answer stands before its question's words as
+// often as after them.
 func Quote(text, query string, matches []Match, rarity []float64, most int) [2]int {
 	characters := []rune(text)
 	if len(characters) <= most {
@@ -29,11 +34,12 @@ func Quote(text, query string, matches []Match, rarity []float64, most int) [2]i
 	marks, different := marksOf(characters, query, matches, rarity)
 	sentences := sentences(characters)
 	counted := make([]int, different) // of each word and piece: behind the start for which it was counted last
-	best, from := -1.0, 0
+	best, from, last := -1.0, 0, 0
 	for start := range characters {
-		if !beginsWord(characters, start) {
+		if !beginsWord(characters, start) && start-last < max(most/longWord, 1) {
 			continue
 		}
+		last = start
 		for len(marks) > 0 && marks[0].start < start {
 			marks = marks[1:]
 		}

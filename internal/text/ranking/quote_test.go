@@ -1,6 +1,7 @@
 package ranking
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -34,6 +35,7 @@ func TestQuote(t *testing.T) {
 		{"a line", strings.Repeat("north\t7\n", 60) + "south\t8\n" + strings.Repeat("north\t7\n", 60), "south",
 			"north\t7\n", "south\t8"},
 		{"no sentence at all", strings.Repeat("w ", 300) + "lamp " + strings.Repeat("v ", 300), "lamp", "w ", "lamp"},
+		{"a long word", strings.Repeat("a=1;", 100) + "lamp=7;" + strings.Repeat("b=2;", 100), "lamp", "", "lamp=7"},
 		{"letters alone", filler + "The donaudampfschiff sails. " + filler, "dampfschiffe", "It rains",
 			"donaudampfschiff sails."},
 		{"nothing", filler, "lamp", "It rains", ""},
@@ -59,9 +61,11 @@ func FuzzQuote(f *testing.F) {
 			return
 		}
 		terms := words.QueryTerms(query, []string{"en", "ja"})
-		at := Quote(text, query, Matches(text, terms, "en"), make([]float64, len(terms)/2), most)
+		rarity := slices.Repeat([]float64{1}, len(terms))
+		at := Quote(text, query, Matches(text, terms, "en"), rarity, most)
 		n := utf8.RuneCountInString(text)
 		assert.True(t, 0 <= at[0] && at[0] <= at[1] && at[1] <= n && at[1]-at[0] <= most, at)
 		assert.True(t, at[1]-at[0] == min(n, most) || at[1] == n, at)
+		assert.True(t, n == 0 || at[0] < at[1], at)
 	})
 }

@@ -358,7 +358,7 @@ func Bugs() []Bug {
 		one("what was delivered is pushed again", webhookWebhook, `if h.State != record.DeliveryPending && !h.Redeliver {`, `if h.State == record.DeliveryFailed && !h.Redeliver {`),
 		one("a claimed delivery is tried by others", webhookWebhook, `if h.Claimed(now, s.ProcessID) {`, `if false {`),
 		one("a try outlives its claim", webhookWebhook, "s.Host.WithTimeout(ctx, left)", "s.Host.WithTimeout(ctx, time.Hour)"),
-		one("each try has other bytes", webhookWebhook, `http.MethodPost, h.CallbackURL, bytes.NewReader(body))`, `http.MethodPost, h.CallbackURL, bytes.NewReader(append(bytes.TrimSuffix(body, []byte("}")), []byte(fmt.Sprintf(",\"try\":%d}", h.Tries))...)))`),
+		one("each try has other bytes", webhookWebhook, `http.MethodPost, h.CallbackURL, bytes.NewReader(body))`, `http.MethodPost, h.CallbackURL, bytes.NewReader(append(bytes.TrimSuffix(body, []byte("}")), []byte(fmt.Sprintf(",\"try\":%d}", h.CountedAttempts))...)))`),
 		one("a delivery is given up after two tries", webhookWebhook, `case o.final || h.CountedAttempts >= maxCountedAttempts:`, `case o.final || h.CountedAttempts >= 2:`),
 		one("what was removed is pushed", webhookWebhook, "	if problem.Is(err, \"not_found\") {\n		return true, nil\n	}\n	return false, err\n", "	if problem.Is(err, \"not_found\") {\n		return false, nil\n	}\n	return false, err\n"),
 
