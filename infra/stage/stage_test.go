@@ -93,7 +93,7 @@ func TestSettingsAreReadAsTheFunctionsWill(t *testing.T) {
 		"BEDROCK_GUARDRAIL must be":            {"BEDROCK_GUARDRAIL": "no-version"},
 		"BEDROCK_MODELS must be a list":        {"BEDROCK_MODELS": "amazon nova"},
 		"EMBEDDING_MODELS":                     {"EMBEDDING_MODELS": "elsewhere/a"},
-		"EMBEDDING_OPTIONS has":              {"EMBEDDING_OPTIONS": `{"openai/typo": {"weight": 0.5}}`},
+		"EMBEDDING_OPTIONS has":                {"EMBEDDING_OPTIONS": `{"openai/typo": {"weight": 0.5}}`},
 	} {
 		s := draft(t, "dev")
 		s.Settings = settings

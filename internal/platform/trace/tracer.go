@@ -83,7 +83,7 @@ type RequestSpan struct {
 
 type requestSpanKey struct{}
 
-// RequestSpan begins a request. traceparent are the values of that header, which any client may send. A valid one
+// StartRequest begins a request. traceparent are the values of that header, which any client may send. A valid one
 // becomes a link, so the caller's trace is found from ours. It neither names our trace nor decides on its sampling.
 func (t *Tracer) StartRequest(ctx context.Context, traceparent []string) (context.Context, *RequestSpan) {
 	if t == nil {

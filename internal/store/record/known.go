@@ -12,7 +12,7 @@ func (s *Store) reads() *Store { return s }
 // old if that table caches. A decision about a run reads through a cached table only values that never change.
 type CachedReader struct{ store *Store }
 
-// CachedReader returns the store's cached reader, whose values may be some seconds old.
+// Cached returns the store's cached reader, whose values may be some seconds old.
 func (s *Store) Cached() CachedReader { return CachedReader{s} }
 
 func (k CachedReader) reads() *Store { return k.store }

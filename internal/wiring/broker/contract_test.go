@@ -281,11 +281,13 @@ func TestToolkitsAreAskedAlikeThroughABroker(t *testing.T) {
 		"a toolkit of others": {
 			func(w *world) { w.organization = unknown }, browse, "outside_organization", "",
 		},
-		"the built-in toolkit":             {builtin, refresh, "conflict", "cannot be changed"},
-		"a server that refuses":            {fails(tool.Fail("go away")), preview, "invalid_request", "cannot be read: go away"},
-		"a server that is not to be asked": {fails(tool.Fail("go away")), browse, "conflict", "cannot be reached: go away"},
-		"a server that takes too long":     {fails(late), browse, "", "after a while"},
-		"a fault of ours":                  {fails(errors.New("it broke")), browse, "", "it broke"},
+		"the built-in toolkit": {builtin, refresh, "conflict", "cannot be changed"},
+		"a server that refuses": {fails(tool.Fail("go away")), preview, "invalid_request",
+			"cannot be read: go away"},
+		"a server that is not to be asked": {fails(tool.Fail("go away")), browse, "conflict",
+			"cannot be reached: go away"},
+		"a server that takes too long": {fails(late), browse, "", "after a while"},
+		"a fault of ours":              {fails(errors.New("it broke")), browse, "", "it broke"},
 		"credentials of another key": {
 			func(w *world) { w.toolkits.Sealer = sealer(t, 2) }, preview, "", "does not open",
 		},

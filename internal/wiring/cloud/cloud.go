@@ -134,7 +134,7 @@ func (q Queues) SendAll(ctx context.Context, ms []queue.Message) []error {
 	return errs
 }
 
-// Wakeup sends a wakeup that may be lost: the sweeper finds the due item.
+// SendWakeup sends a wakeup that may be lost: the sweeper finds the due item.
 func (p *Platform) SendWakeup(ctx context.Context, kind events.WakeupKind, id, group string) {
 	p.Wake(ctx, queue.Message{Wakeup: events.Wakeup{Kind: kind, ID: id}, Group: group})
 }

@@ -66,7 +66,7 @@ type agentBody struct {
 		Mode  *string   `json:"mode,omitempty" enum:"never,always,tools"`
 		Tools *[]string `json:"tools,omitempty" doc:"with mode tools: names of tools that the agent has"`
 		Self  *bool     `json:"self,omitempty" nullable:"true" doc:"false: the user of a run may reject its calls but not approve them, even as an admin; true by default"`
-	} `json:"approval,omitempty" doc:"calls that need approval, besides its toolkits' rules; requiring fewer needs level admin"`
+	} `json:"approval,omitempty" doc:"calls that need approval, besides toolkits' rules; only admins require fewer"`
 	CanAsk *bool `json:"can_ask,omitempty" doc:"whether the agent may ask for clarifications"`
 	Limits *struct {
 		MaxActiveSeconds *int `json:"max_active_seconds,omitempty" nullable:"true" minimum:"10" maximum:"14400"`
