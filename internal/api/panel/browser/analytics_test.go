@@ -45,7 +45,7 @@ func TestTotalsAndLedgerAreOfTheSameDays(t *testing.T) {
 	tab.do(emulation.SetTimezoneOverride("Pacific/Kiritimati")) // it is tomorrow there
 	tab.signIn(p.key)
 	tab.visit("#/analytics")
-	tab.see("Whole days of Pacific/Kiritimati")
+	tab.see("Whole days in Pacific/Kiritimati")
 	var at, today, tomorrow string
 	tab.do(chromedp.Evaluate(`new Date().toLocaleDateString('en-CA')`, &today),
 		chromedp.Evaluate(`new Date(Date.now() + 86400e3).toLocaleDateString('en-CA')`, &tomorrow))
