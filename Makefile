@@ -219,7 +219,7 @@ fuzz: ## run every fuzz target for FUZZTIME (a count: 10000x)
 
 # the tests with a tag, by their names
 define PEERS
-@files=$$(grep -rlE --include='*_test.go' '^//go:build ($(1))$$' .); \
+@files=$$(grep -rlE --include='*_test.go' '^//go:build ($(1))$$' $(addprefix ./,$(SOURCES))); \
 tests=$$(grep -ho '^func Test[A-Za-z0-9_]*' $$files | cut -c6- | grep -vE 'RequestsMadeFromTheDocument|ComplianceOfOpenResponses|ThePageOfCounterparts' | sort -u | paste -sd '|'); \
 echo "$$tests"; $(GO) test -tags peers,peersall,pebblegozstd -run "^($$tests)$$" -count 1 -timeout $(2) $$(dirname $$files | sort -u)
 endef
@@ -328,7 +328,7 @@ integration: ## deploy the stacks onto LocalStack and run every integration test
 	rm -rf cdk.out && CDK_OUTDIR=cdk.out CDK_CONTEXT_JSON='{"stage":"dev"}' $(GO) run ./infra
 	$(LOCALSTACK) restart
 	@eval "$$($(LOCALSTACK) env)"; $(GO) test -vet=off -tags integration -count 1 -p 1 -parallel 6 -timeout 40m \
-	  $$(grep -rl --include='*_test.go' '^//go:build integration' . | xargs -n1 dirname | sort -u); status=$$?; $(LOCALSTACK) stop; grep -shv '^ ' cdk.out/rights.txt cdk.out/memory.txt; exit $$status
+	  $$(grep -rl --include='*_test.go' '^//go:build integration' $(addprefix ./,$(SOURCES)) | xargs -n1 dirname | sort -u); status=$$?; $(LOCALSTACK) stop; grep -shv '^ ' cdk.out/rights.txt cdk.out/memory.txt; exit $$status
 
 panel-deployed: ## run all stories of the panel on LocalStack; make integration runs some (PANEL_STORIES: a pattern)
 	$(MAKE) functions ARCH=$$($(GO) env GOARCH)
