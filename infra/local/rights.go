@@ -34,8 +34,6 @@ var exceptions = map[string]string{
 
 	"SweeperFunctionServiceRole: sqs:SendMessage on *Queue": "what is due, where its nudge was lost or is late",
 
-	"WorkerFunctionServiceRole: states:StopExecution on *": "a pause that is over before its timer",
-
 	"IngestFunctionServiceRole: s3vectors:GetIndex on *": "when a collection is made by two at once",
 
 	"*FunctionServiceRole: s3:DeleteObject on Blobs/*": objects,
@@ -51,8 +49,6 @@ var exceptions = map[string]string{
 	"JobFunctionServiceRole: sqs:SendMessage on *Queue": endsRuns,
 
 	"JobFunctionServiceRole: states:StopExecution on execution:PauseMachine:*": endsRuns,
-
-	"SweeperFunctionServiceRole: states:StopExecution on *": "a pause that the sweeper ends, since its timer did not",
 }
 
 const (

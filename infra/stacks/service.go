@@ -143,7 +143,7 @@ var functions = []function{
 	{name: reader, memory: 1024, timeout: int(files.Longest/time.Second) + 10, bare: true},
 	// It waits for a model most of its time, and its memory determines its price.
 	{name: "worker", memory: 224, timeout: 900, core: write, publishes: true, bucket: write,
-		sends: []string{runQueue, webhookQueue}, stopsPauses: true, waitsPauses: true,
+		sends: []string{runQueue, webhookQueue}, waitsPauses: true,
 		opens: []string{toolkits}, secrets: true, calls: true, embeds: true, vectors: searches, loops: true,
 		asks: reader, traces: true},
 	{name: "webhook", memory: 256, timeout: 90, core: write, single: true, bucket: read,
@@ -155,7 +155,7 @@ var functions = []function{
 	{name: "ingest", memory: 2048, timeout: 900, core: write, bucket: write, secrets: true, embeds: true,
 		vectors: fills, traces: true},
 	{name: "sweeper", memory: 256, timeout: 55, core: write, indexes: true, bucket: write,
-		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true},
+		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}},
 }
 
 func described(name string) function {

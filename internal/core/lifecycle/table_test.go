@@ -125,7 +125,7 @@ func consequences(t *testing.T, o Outcome) {
 	}
 	assert.False(t, o.Announce && !entered)
 	assert.Equal(t, a.Status == AwaitingInput && entered, o.Arm)
-	assert.Equal(t, b.Status == AwaitingInput && entered, o.Disarm)
+	assert.Equal(t, b.Status == AwaitingInput && entered && now.Before(b.ExpiresAt), o.Disarm)
 	assert.Equal(t, a.Status != AwaitingInput, len(a.Interrupts) == 0)
 	assert.Equal(t, now, a.UpdatedAt)
 }

@@ -80,7 +80,7 @@ type Outcome struct {
 
 	Wake   bool // send a wakeup for the run, or for the promoted run
 	Arm    bool // start the timer of the pause
-	Disarm bool // stop the timer of the pause
+	Disarm bool // stop the timer of the pause, which ended before its time
 }
 
 // ErrRefused matches every [Refusal].
@@ -172,9 +172,8 @@ func (o *Outcome) enter(s Status, now time.Time) {
 		r.Lease = Lease{}
 	}
 	if s != AwaitingInput {
-		if o.Before.Status == AwaitingInput {
-			o.Disarm = true
-		}
+		// At its time a timer ends by itself. It may have sent the wakeup for this transition and still be running.
+		o.Disarm = o.Before.Status == AwaitingInput && now.Before(o.Before.ExpiresAt)
 		r.Interrupts, r.ExpiresAt = nil, time.Time{}
 	}
 	if r.Callback && s.EndedOrWaiting() {
